@@ -117,6 +117,13 @@ export const RELAY_SETTINGS = {
 		"http://10.0.0.7:8080",
 		url("http:", "https:"),
 	),
+	CORE_TIMEOUT_MS: row(
+		"silence after which relays on the same database give up the one that decides; the same on all of them",
+		"milliseconds, 200 to 60000",
+		"1000",
+		integer(200, 60_000),
+		"1000",
+	),
 	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
 	CANCEL_POLICY: row(
 		"who may cancel by hash: the network address that submitted it, or anyone; its sender's signature always",

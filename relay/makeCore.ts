@@ -142,7 +142,10 @@ export async function makeCore(
 		},
 	);
 	const { records } = transactions;
-	const edges = kv.term === null ? null : new EdgeServer({ secret: kv.term.secret }, { clock, log });
+	const edges =
+		kv.term === null
+			? null
+			: new EdgeServer({ secret: kv.term.secret }, { clock, timeoutMs: config.CORE_TIMEOUT_MS, log });
 	const market = new SearcherMarket(
 		{
 			rules,

@@ -138,7 +138,14 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 		},
 	);
 	const charge = (client: Client, weight: number) => limiter.charge(client, weight);
-	const core = new Core<CoreNeeds>({ subscriptions, charge, recover: recoveredOf, traces, clock });
+	const core = new Core<CoreNeeds>({
+		subscriptions,
+		charge,
+		recover: recoveredOf,
+		traces,
+		clock,
+		timeoutMs: config.CORE_TIMEOUT_MS,
+	});
 	const told = new ToldChain({ slot: slots }, { clock });
 	const feeds = { publisher: subscriptions, background };
 	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });

@@ -112,7 +112,14 @@ async function assemble(
 		const finder =
 			reader === null
 				? null
-				: new CoreFinder({ core: edge.core, reader, lookup, clock, log: log.child("core") });
+				: new CoreFinder({
+						core: edge.core,
+						reader,
+						lookup,
+						clock,
+						timeoutMs: config.CORE_TIMEOUT_MS,
+						log: log.child("core"),
+					});
 		registerEdgeGauges(edge, finder, coreOf);
 		const requests = new CoreRequests({ clock, lookup });
 		const { build = UNKNOWN_BUILD, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;

@@ -47,12 +47,12 @@ export interface CoreDependencies {
 	readonly recover: (method: string, params: readonly unknown[]) => Recovered | undefined;
 	readonly traces: Traces;
 	readonly clock: Clock;
+	/** CORE_TIMEOUT_MS: how long a call waits for a core. Boost has others to ask. */
+	readonly timeoutMs: number;
 }
 
 /** Why a receipt is not waited for any longer. */
 const CORE_GONE = "the relay that decides is another one now, and keeps it";
-/** How long a call waits for a core, in ms: boost has others to ask. */
-const HOLD_MS = 1_000;
 /** Hashes that are remembered, of transactions that were told or submitted. */
 const REMEMBERED = 100_000;
 
@@ -105,12 +105,12 @@ export class Core<Needs> {
 		return this.#local?.term ?? this.#link?.holder.term ?? null;
 	}
 
-	/** The core's process if it is another one, within a second; null if it is this one. Throws {@link NO_CORE}. */
+	/** The core's process if it is another one, within `timeoutMs`; null if it is this one. Throws {@link NO_CORE}. */
 	soon(): Promise<CoreLink | null> {
 		return this.#local === null ? this.#linkSoon() : Promise.resolve(null);
 	}
 
-	/** Runs a method of the core. Returns and throws like a method's `handle`; throws {@link NO_CORE} if there is none for a second. */
+	/** Runs a method of the core. Returns and throws like a method's `handle`; throws {@link NO_CORE} if there is none for `timeoutMs`. */
 	run(method: CoreMethod<Needs>, params: readonly unknown[], context: CallContext): unknown {
 		const local = this.#local;
 		if (local === null) return this.#runSoon(method, params, context);
@@ -316,7 +316,7 @@ export class Core<Needs> {
 	async #linkSoon(): Promise<CoreLink | null> {
 		const open = this.#openLink();
 		if (open !== null) return open;
-		await pause(this.#deps.clock, HOLD_MS, this.#onChange.signal);
+		await pause(this.#deps.clock, this.#deps.timeoutMs, this.#onChange.signal);
 		if (this.#local !== null) return null;
 		const next = this.#openLink();
 		if (next === null) throw NO_CORE;

@@ -15,6 +15,8 @@ interface CoreFinderDependencies {
 	/** Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
+	/** CORE_TIMEOUT_MS. */
+	readonly timeoutMs: number;
 	readonly log: Logger;
 }
 
@@ -109,11 +111,12 @@ export class CoreFinder implements Component {
 	}
 
 	async #connect(holder: Holder): Promise<void> {
-		const { core, clock, lookup, log } = this.#deps;
+		const { core, clock, timeoutMs, lookup, log } = this.#deps;
 		const events = core.linkEvents(holder);
 		const link = await CoreLink.open(holder, {
 			...events,
 			clock,
+			timeoutMs,
 			lookup,
 			onEnd: () => {
 				events.onEnd();

@@ -1,4 +1,4 @@
-// An edge's websocket to the core: calls and their answers, and what the core tells. It ends when the core gives no sign for a second,
+// An edge's websocket to the core: calls and their answers, and what the core tells. It ends when the core gives no sign for CORE_TIMEOUT_MS,
 // and then whoever waits for an answer gets an error: whether the core has done what was asked is not known.
 
 import type { LookupFunction } from "node:net";
@@ -14,19 +14,20 @@ import { EDGE_PATH } from "../domain/endpoints.ts";
 import {
 	type AnswerMessage,
 	type CallMessage,
-	EDGE_PING_MS,
-	EDGE_SILENCE_MS,
 	errorOf,
 	fromOf,
 	GONE,
 	listTexts,
 	MAX_MESSAGE_BYTES,
+	PING_PART,
 	readFeed,
 	type TopicMessage,
 } from "./messages.ts";
 
 export interface CoreLinkDependencies {
 	readonly clock: Clock;
+	/** CORE_TIMEOUT_MS. */
+	readonly timeoutMs: number;
 	/** Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
 	/** A transaction that is shared with searchers: its number in the core's term, its hash, and the feed's result as JSON. */
@@ -83,7 +84,7 @@ export class CoreLink {
 		this.#timer = this.#beat();
 	}
 
-	/** Connects, within a second. Resolves to null if the core can't be reached there, or is none (any more). */
+	/** Connects, within `timeoutMs`. Resolves to null if the core can't be reached there, or is none (any more). */
 	static open(holder: Holder, dependencies: CoreLinkDependencies): Promise<CoreLink | null> {
 		const url = new URL(holder.address);
 		url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -96,7 +97,7 @@ export class CoreLink {
 			...(dependencies.lookup === undefined ? {} : { lookup: dependencies.lookup }),
 		});
 		return new Promise((resolve) => {
-			const deadline = dependencies.clock.after(EDGE_SILENCE_MS, () => socket.terminate());
+			const deadline = dependencies.clock.after(dependencies.timeoutMs, () => socket.terminate());
 			socket.on("error", () => {});
 			socket.once("close", () => {
 				deadline.cancel();
@@ -224,9 +225,10 @@ export class CoreLink {
 		const name = String(this.#lastPing);
 		this.#pings.set(name, this.#deps.clock.monotonic());
 		this.#socket.ping(name);
-		return this.#deps.clock.after(EDGE_PING_MS, () => {
+		const { clock, timeoutMs } = this.#deps;
+		return clock.after(PING_PART * timeoutMs, () => {
 			// One that closes has had its time.
-			if (!this.isOpen || this.silentMs > EDGE_SILENCE_MS) this.#socket.terminate();
+			if (!this.isOpen || this.silentMs > timeoutMs) this.#socket.terminate();
 			else this.#timer = this.#beat();
 		});
 	}

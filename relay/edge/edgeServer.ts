@@ -11,8 +11,8 @@ import { readError } from "../../shared/jsonrpc/answers.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import {
+	ACCEPT_PART,
 	type CallMessage,
-	CORE_SILENCE_MS,
 	errorMessage,
 	FEED,
 	FOLLOW,
@@ -48,6 +48,8 @@ export interface CoreService {
 
 interface EdgeServerDependencies {
 	readonly clock: Clock;
+	/** CORE_TIMEOUT_MS. */
+	readonly timeoutMs: number;
 	readonly log: Logger;
 }
 
@@ -168,6 +170,8 @@ class Edge {
 	/** Answers that go out with the next turn of the event loop. */
 	#outgoing: string[] = [];
 	#heardAt: number;
+	/** See ACCEPT_PART; in ms. */
+	readonly #acceptMs: number;
 	/** Whether it gets the feed: once it has got what it had missed. */
 	#isFed = false;
 	/** Calls that are taken and not answered. */
@@ -180,6 +184,7 @@ class Edge {
 		this.#socket = socket;
 		this.#deps = dependencies;
 		this.#feed = feed;
+		this.#acceptMs = ACCEPT_PART * dependencies.timeoutMs;
 		this.#heardAt = dependencies.clock.monotonic();
 		socket.on("error", () => {});
 		socket.on("ping", () => void this.#hears());
@@ -216,16 +221,16 @@ class Edge {
 	/** Cuts it off when it gives no sign: what is written to it would be kept for nobody. */
 	#watching(): Timer {
 		const { clock } = this.#deps;
-		return clock.after(CORE_SILENCE_MS, () => {
-			if (clock.monotonic() - this.#heardAt > CORE_SILENCE_MS) this.#socket.terminate();
+		return clock.after(this.#acceptMs, () => {
+			if (clock.monotonic() - this.#heardAt > this.#acceptMs) this.#socket.terminate();
 			else this.#watch = this.#watching();
 		});
 	}
 
-	/** False if what comes now is late: see CORE_SILENCE_MS. */
+	/** False if what comes now is late: see ACCEPT_PART. */
 	#hears(): boolean {
 		const now = this.#deps.clock.monotonic();
-		const isLate = now - this.#heardAt > CORE_SILENCE_MS;
+		const isLate = now - this.#heardAt > this.#acceptMs;
 		this.#heardAt = now;
 		if (isLate) this.#socket.terminate();
 		return !isLate && this.#socket.readyState === this.#socket.OPEN;

@@ -7,15 +7,13 @@ import { type CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { jsonText, readError } from "../../shared/jsonrpc/answers.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "../../shared/jsonrpc/errors.ts";
 
-/** How long an edge waits for a sign of the core's, in ms; then it gives up its calls. */
-export const EDGE_SILENCE_MS = 1_000;
-/** How often it asks for one, in ms. */
-export const EDGE_PING_MS = 200;
+/** How often an edge sends a ping, as a part of CORE_TIMEOUT_MS, after which it gives up its calls. */
+export const PING_PART = 0.2;
 /**
- * After a silence of an edge for so many ms the core takes nothing more on its connection: what comes then may be late, and the edge
- * may have told its client that it was not taken.
+ * After so long a silence of an edge, as a part of CORE_TIMEOUT_MS, the core accepts nothing more on its connection: the edge may already
+ * have told a client that a late call was not accepted.
  */
-export const CORE_SILENCE_MS = 700;
+export const ACCEPT_PART = 0.7;
 
 /** How long a core that leaves waits for the calls that it has taken, in ms. */
 export const LEAVE_MS = 500;

@@ -237,6 +237,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 		recover: () => undefined,
 		traces: NO_TRACES,
 		clock,
+		timeoutMs: 1_000,
 	});
 	await core.take({ needs: {} as CoreNeeds, term: null, follow: topics, shared: () => [] });
 	const needs: Pick<MethodDependencies, "subscriptions" | "subscriptionAliases" | "core"> = {

@@ -219,6 +219,8 @@ async function startSurroundings(
 		METRICS_TOKEN,
 		ADMIN_TOKEN,
 		MAX_HEAD_AGE_S: "86400",
+		// Another test is about a core that is given up.
+		...(isEdge ? { CORE_TIMEOUT_MS: "20000" } : {}),
 		// One thread for each of hundreds of relays takes longer than what it does.
 		SIGNATURE_THREAD: "false",
 		...options.env,

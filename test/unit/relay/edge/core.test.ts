@@ -25,6 +25,7 @@ function coreOf() {
 		recover: () => undefined,
 		traces: NO_TRACES,
 		clock: new ManualClock(),
+		timeoutMs: 1_000,
 	});
 	let closed = 0;
 	const link = {

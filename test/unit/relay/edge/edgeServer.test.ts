@@ -14,6 +14,7 @@ import { ForeignRpcError, RpcError } from "../../../../shared/jsonrpc/errors.ts"
 import { createLogger } from "../../../../shared/log.ts";
 
 const SECRET = "of a test";
+const PATIENCE_MS = 20_000;
 const CONTEXT = callContext(
 	{ path: "/", search: "" },
 	{ address: "192.0.2.1", signer: null, vouched: false },
@@ -28,7 +29,7 @@ let link: CoreLink;
 
 before(async () => {
 	const log = createLogger("error", "relay", { write: (line) => void lines.push(line) });
-	edges = new EdgeServer({ secret: SECRET }, { clock: systemClock, log });
+	edges = new EdgeServer({ secret: SECRET }, { clock: systemClock, timeoutMs: PATIENCE_MS, log });
 	edges.open({
 		async call(method, [what]) {
 			if (method === "gives") return what;
@@ -44,7 +45,7 @@ before(async () => {
 	const { port } = server.address() as AddressInfo;
 	const opened = await CoreLink.open(
 		{ address: `http://127.0.0.1:${port}`, secret: SECRET, term: 1 },
-		{ clock: systemClock, onShared() {}, onNews() {}, charge() {}, onEnd() {} },
+		{ clock: systemClock, timeoutMs: PATIENCE_MS, onShared() {}, onNews() {}, charge() {}, onEnd() {} },
 	);
 	assert.ok(opened !== null);
 	link = opened;
