@@ -12,7 +12,6 @@ const OWN_COMMAND = /^test\/(metamask|python)\//;
 const FIRST = [
 	"test/integration/deploy/crash.test.ts",
 	"test/integration/deploy/procfile.test.ts",
-	"test/integration/auction/auctionCrowd.test.ts",
 	"test/integration/deploy/start.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
 ];

@@ -55,7 +55,7 @@ const drawings = DRAWINGS.map(([document, start]) => ({
 
 test("every block is run by a test, and every block that a test runs is there", () => {
 	const tests = readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
-		.filter((name) => /(?<!^snippets)\.test\.ts$/.test(name) && !name.includes("node_modules"))
+		.filter((name) => /(?<!^snippets)\.(test|nightly)\.ts$/.test(name) && !name.includes("node_modules"))
 		.map((name) => readFileSync(join(ROOT, "test", name), "utf8"));
 	const blocks = all.filter(({ isExample, document }) => !(isExample && document === EXAMPLES[0]));
 	assert.deepEqual(unclaimed(blocks, [...tests.flatMap(claimsOf), ...drawings]), []);

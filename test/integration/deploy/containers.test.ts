@@ -1,5 +1,5 @@
 // Checks compose.yaml, .env.example, the Dockerfile and the lock files against schemas, settings and each other.
-// Running the image is tested by image.test.ts.
+// Running the image is tested by image.nightly.ts.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-// SIGKILL in the middle of a thousand submissions, of the relay, of its PostgreSQL and of both at once: what was answered is
+// SIGKILL in the middle of hundreds of submissions, of the relay, of its PostgreSQL and of both at once: what was answered is
 // kept, sent again and mined, and what was cancelled is never sent again. All of them are real processes; clients see their
 // connections break, as wallets would.
 
@@ -22,25 +22,26 @@ interface SubmitOptions {
 	readonly onAnswer?: (count: number, hash: string) => void;
 	/** The store may be unavailable: a submission that is refused for that counts as not answered. */
 	readonly mayFail?: boolean;
-	/** Requests at the same time. Default 200. */
+	/** Requests at the same time. Default 60. */
 	readonly connections?: number;
 }
 
 /** How many send, in turns: one nonce of each, then the next. */
-const SENDERS = 100;
-const NONCES = 10;
+const SENDERS = 40;
+const NONCES = 6;
+const COUNT = SENDERS * NONCES;
 /** Of one batch to the relay (its limit) and of one to anvil, which mixes up longer ones. */
 const RELAY_BATCH = 100;
 const CHAIN_BATCH = 16;
 
 const ROUNDS = [
 	{ killAt: 20, path: "/fast" },
-	// There are two hundred requests under way at once: with fewer left all may be answered before it is gone.
-	{ killAt: 700, path: "/nochecks" },
+	// Sixty requests are under way at once: with fewer left all may be answered before it is gone.
+	{ killAt: 150, path: "/nochecks" },
 ];
 /** Builders that get a transaction by itself are told its hash when it is cancelled. */
 const PATH = "/nochecks";
-const KILL_AT = 450;
+const KILL_AT = 100;
 /** One in so many is cancelled as soon as it is answered. */
 const CANCELLED_EVERY = 10;
 
@@ -49,11 +50,11 @@ let builder: PlainBuilder;
 let postgres: PostgresServer;
 before(async () => {
 	postgres = await startPostgres();
-	// The dev builder tries each bundle by itself: 1,000 would take it five seconds a round.
+	// The dev builder tries each bundle by itself: hundreds would take it seconds a round.
 	builder = await startPlainBuilder();
 	system = await startProcessSystem({
 		builders: [{ name: "plain", url: builder.url }],
-		// Submissions and checks have two hundred connections each, from one address.
+		// Submissions and checks have many connections each, from one address.
 		env: { MAX_CONNECTIONS_PER_CLIENT: "500" },
 	});
 });
@@ -64,7 +65,7 @@ after(async () => {
 });
 
 for (const [round, { killAt, path }] of ROUNDS.entries()) {
-	test(`SIGKILL after ${killAt} of 1,000 answers on ${path}: all that was answered is held and mined`, async () => {
+	test(`SIGKILL after ${killAt} of ${COUNT} answers on ${path}: all that was answered is held and mined`, async () => {
 		const submissions = await prepareCrowd(round);
 		// A folder of its own: what earlier rounds left behind would be read again at each start.
 		const env = { DATA_DIR: join(system.folder, `round${round}`) };
@@ -93,7 +94,7 @@ for (const [round, { killAt, path }] of ROUNDS.entries()) {
 
 // The relay alone on a database is killed in cancelCrash.test.ts and crashState.test.ts.
 for (const [round, victims] of [["database"], ["relay"], ["database", "relay"]].entries()) {
-	test(`SIGKILL of ${victims.join(" and ")} after ${KILL_AT} of 1,000 answers: nothing is lost, and nothing cancelled is sent`, async () => {
+	test(`SIGKILL of ${victims.join(" and ")} after ${KILL_AT} of ${COUNT} answers: nothing is lost, and nothing cancelled is sent`, async () => {
 		const submissions = await prepareCrowd(ROUNDS.length + round);
 		const env = { DATABASE_URL: await postgres.newDatabase() };
 		const first = await system.start(env);
@@ -109,12 +110,12 @@ for (const [round, victims] of [["database"], ["relay"], ["database", "relay"]].
 		};
 		builder.reset();
 		const answered = await submitCrowd(first.url, PATH, submissions, {
-			// On a busy machine one of a thousand writes may take longer than a relay waits: it is refused then, and not lost.
+			// On a busy machine one of the writes may take longer than a relay waits: it is refused then, and not lost.
 			mayFail: true,
-			// Behind two hundred a cancel would be answered when all of them are.
-			connections: 40,
+			// Behind too many a cancel would be answered when all of them are.
+			connections: 20,
 			onAnswer(count, hash) {
-				// A cancel is read, decided and written while hundreds of submissions are.
+				// A cancel is read, decided and written while dozens of submissions are.
 				if (count >= KILL_AT && cancelled.size > 0) killed ??= kill();
 				if (count % CANCELLED_EVERY !== 0) return;
 				tried.add(hash);
@@ -190,9 +191,9 @@ async function submitCrowd(
 	url: string,
 	path: string,
 	submissions: Submissions,
-	{ onAnswer = () => {}, mayFail = false, connections = 200 }: SubmitOptions = {},
+	{ onAnswer = () => {}, mayFail = false, connections = 60 }: SubmitOptions = {},
 ): Promise<Set<string>> {
-	// Its own connections: what else the test asks does not wait behind a thousand.
+	// Its own connections: what else the test asks does not wait behind hundreds.
 	const pool = new Pool(url, { connections });
 	const answered = new Set<string>();
 	const send = async (hash: string, raw: string): Promise<void> => {

@@ -39,7 +39,7 @@ function sentBehind(mark: number, tx: Signed) {
 }
 
 test("a second process on the same data folder is refused, and the first is not disturbed", async () => {
-	// On a database the second one waits instead: see rolling.test.ts.
+	// On a database the second one waits instead: see rolling.nightly.ts.
 	if (onEngine(env).DATABASE_URL !== undefined) return;
 	const second = await runRelay({ env: { ...system.env, ...env } });
 	assert.equal(second.code, 1);

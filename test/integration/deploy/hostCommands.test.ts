@@ -60,7 +60,7 @@ interface Run {
 	readonly env: Readonly<Record<string, string>>;
 }
 
-/** Those of machines of one's own, which systemd.test.ts and backups.test.ts run. */
+/** Those of machines of one's own, which systemd.test.ts and backups.nightly.ts run. */
 const OTHERS = /^(cd \/opt|sudo|pg_dump|FROM=)/;
 
 const folders: string[] = [];
