@@ -1,8 +1,12 @@
-// `npm run test:nightly`: everything that takes longer than `npm test` may, within an hour: the files that end in `.nightly.ts`, and
-// the integration tests before an edge and on PostgreSQL. CONTRIBUTING.md lists them.
+// `npm run test:nightly`: everything that takes longer than `npm test` may, within an hour: the files that end in `.nightly.ts`, the
+// long forms of others (see support/length.ts), and the integration tests before an edge and on PostgreSQL. CONTRIBUTING.md lists
+// them.
 
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { RELAY_AS, STORES } from "./support/engine.ts";
-import { alone, dealt, filesEnding, runRounds } from "./support/runner.ts";
+import { LENGTH } from "./support/length.ts";
+import { alone, dealt, filesEnding, ROOT, runRounds } from "./support/runner.ts";
 
 const INTEGRATION = /^test\/integration\//;
 /** Files of single processes and of hosts' settings: an edge changes nothing in them. */
@@ -19,11 +23,15 @@ const FILE_MS = 20 * 60_000;
 
 const integration = filesEnding(".test.ts").filter((file) => INTEGRATION.test(file));
 const edges = integration.filter((file) => !DEPLOYMENT.test(file) && !(file in NO_EDGE));
+const sized = filesEnding(".test.ts").filter((file) =>
+	/\bsized\(/.test(readFileSync(join(ROOT, file), "utf8")),
+);
 const isGreen = await runRounds([
 	{
 		processes: [
 			...dealt(edges, SHARED).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
 			...dealt(integration, SHARED).map((one) => ({ ...one, env: { [STORES]: "postgres" } })),
+			...alone(sized).map((one) => ({ ...one, env: { [LENGTH]: "long" } })),
 		],
 		concurrency: 4,
 	},

@@ -27,7 +27,7 @@ export interface TestEvent {
 /** The name of the suite that a whole file is (see runner.ts). */
 const OF_A_FILE = /^test\//;
 /** The number of slowest files in the summary. */
-const SLOWEST = 10;
+const SLOWEST = 60;
 
 /** Collects the events of one or more rounds. */
 export class Report {

@@ -7,6 +7,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { RELAY_AS, STORES, TEST_DATABASE } from "./engine.ts";
+import { LENGTH } from "./length.ts";
 import { startPostgres } from "./postgresServer.ts";
 import { Report } from "./report.ts";
 
@@ -17,7 +18,7 @@ export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export interface TestProcess {
 	/** Paths from the root. */
 	readonly files: readonly string[];
-	/** Environment variables of the process; {@link RELAY_AS} or {@link STORES}. */
+	/** Environment variables of the process: {@link RELAY_AS}, {@link STORES} or {@link LENGTH}. */
 	readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -112,6 +113,7 @@ function moduleOf({ files, env = {} }: TestProcess, fileMs: number): string {
 	const how = [
 		env[RELAY_AS] === "edge" ? " as an edge" : "",
 		env[STORES] === "postgres" ? " on PostgreSQL" : "",
+		env[LENGTH] === "long" ? ", long" : "",
 	];
 	const suites = files.map((file) => {
 		const name = JSON.stringify(`${file}${how.join("")}`);

@@ -23,12 +23,13 @@ import {
 	readOutcomes,
 } from "../../support/callManyReal.ts";
 import { PLACES, word } from "../../support/contracts.ts";
+import { sized } from "../../support/length.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
 import { rawTransaction, type TestAccount, type TxOptions } from "../../support/txFactory.ts";
 
 /** The signed bundles' seed; the calls' is the next one. */
 const SEED = Number(process.env.CALL_MANY_SEED ?? 20_260_901);
-const CASES = Number(process.env.CALL_MANY_CASES ?? 60);
+const CASES = sized(20, 200);
 
 let fixture: CallManyFixture;
 let head: GethHead;

@@ -40,6 +40,7 @@ test("with nothing but what is required, everything else has its documented defa
 			DATABASE_URL: undefined,
 			DATABASE_VERIFY: false,
 			INTERNAL_URL: undefined,
+			CORE_TIMEOUT_MS: 1_000,
 		},
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		CANCEL_POLICY: "origin",

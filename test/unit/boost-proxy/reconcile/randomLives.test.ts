@@ -25,6 +25,7 @@ import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { PRAGUE } from "../../../support/forks.ts";
+import { sized } from "../../../support/length.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
@@ -384,7 +385,7 @@ after(() => Promise.all([FAR.relay.stop(), FAR.fallback.stop()]));
 test("whatever happens, what leaves is planned, and what was acknowledged stays", async () => {
 	await fc.assert(
 		fc.asyncProperty(life, ({ steps, dialect }) => new World(dialect).play(steps)),
-		{ numRuns: 500 },
+		{ numRuns: sized(120, 2_000) },
 	);
 });
 

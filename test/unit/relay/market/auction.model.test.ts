@@ -8,12 +8,13 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Block } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import { sized } from "../../../support/length.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { CLIENTS, CORNERS, type Command, command, OWNERS, SELDOM, TARGETS } from "./auctionCommands.ts";
 import type { Pays } from "./auctionFakes.ts";
 import { AuctionFixture } from "./auctionFixture.ts";
 
-const RUNS = Number(process.env.AUCTION_RUNS ?? 100);
+const RUNS = sized(40, 1_000);
 const BUILDERS = ["a", "b"];
 const RETRY_MS = 600;
 

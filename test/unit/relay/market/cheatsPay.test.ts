@@ -11,11 +11,12 @@ import { ChainTip } from "../../../../relay/domain/chain.ts";
 import { PaymentLedger } from "../../../../relay/market/ledger.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { sized } from "../../../support/length.ts";
 import { SeededRandom } from "../../../support/seededRandom.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 import { FakeChain, nextOf } from "./auctionFakes.ts";
 
-const BLOCKS = 7_200;
+const BLOCKS = sized(900, 7_200);
 /** Newcomers' blocks: many times what a place in vain is remembered. */
 const NEWCOMERS = 200;
 const PLACES = 3;
