@@ -45,7 +45,7 @@ async function opened(
 /** Opened as soon as another process has let go of it. */
 function openedNext(t: TestContext, url: string): Promise<SharedStore> {
 	const tried = () => opened(t, url, { ttlMs: 400 }).catch(() => undefined);
-	return until("another one has it", tried, 20_000);
+	return until("another one has it", tried);
 }
 
 function isWritten(kv: SharedStore, change: Change): Promise<boolean> {
@@ -90,7 +90,7 @@ test("a database that is killed while it is written to holds all that was promis
 	const before = told.length;
 	await until("a write is refused", () => refused > 0);
 	await server.start();
-	await until("it is written to again", () => told.length > before + 100, 20_000);
+	await until("it is written to again", () => told.length > before + 100);
 	isOver = true;
 	await Promise.all(workers);
 	for (const key of told) assert.ok((await kv.get(key)) !== null, `${key} is lost`);
@@ -117,7 +117,7 @@ test("a cut that is mended within a second is not seen; a longer one refuses in 
 		assert.ok(wire.accepted - accepted < 20, `${wire.accepted - accepted} connections for 500 reads`);
 		if (how === "freeze") wire.cut();
 		wire.mend();
-		await until("it is written to", () => isWritten(kv, put("back", how)), 20_000);
+		await until("it is written to", () => isWritten(kv, put("back", how)));
 	}
 });
 
@@ -275,7 +275,7 @@ test("who waits for another process outlives a database that is killed and comes
 	await server.kill();
 	await server.start();
 	// Either may be the first to find it back.
-	const again = until("the first one has it again", () => first.isHeld, 20_000).catch(() => {});
+	const again = until("the first one has it again", () => first.isHeld).catch(() => {});
 	await Promise.race([second, again]);
 	await first.close();
 	const kv = await second;

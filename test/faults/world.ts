@@ -73,7 +73,6 @@ export interface WorldOptions {
 
 /** Chain time between blocks; also what relays and boosts are told. */
 export const SLOT_SECONDS = 1;
-const READY_MS = 20_000;
 /** anvil mixes up longer batches. */
 const CHAIN_BATCH = 16;
 const BALANCE = `0x${(10n ** 21n).toString(16)}`;
@@ -216,7 +215,7 @@ export async function startRelayHere(env: Readonly<Record<string, string>>): Pro
 		...{ drainMs: 0, openStore: openTestStore },
 	});
 	await relay.start();
-	await until("the relay is ready", () => isReady(`http://127.0.0.1:${relay.port}`), READY_MS);
+	await until("the relay is ready", () => isReady(`http://127.0.0.1:${relay.port}`));
 	return relay;
 }
 

@@ -5,7 +5,7 @@ import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { type ClientOptions, WebSocket } from "ws";
 import { resetSocket } from "./tcpProxy.ts";
-import { until } from "./until.ts";
+import { PATIENCE_MS, until } from "./until.ts";
 
 /** An unparsed HTTP answer. */
 export interface RawAnswer {
@@ -14,8 +14,6 @@ export interface RawAnswer {
 	readonly headers: Readonly<Record<string, string>>;
 	readonly body: string;
 }
-
-const DEADLINE_MS = 30_000;
 
 /** One connection to 127.0.0.1. */
 export class RawConnection {
@@ -110,7 +108,7 @@ export class RawConnection {
 		return new Promise((resolve, reject) => {
 			const deadline = setTimeout(
 				() => reject(new Error(`${what} did not come; there is: ${this.#received.toString("latin1")}`)),
-				DEADLINE_MS,
+				PATIENCE_MS,
 			);
 			const check = (): void => {
 				const found = look();
@@ -244,7 +242,7 @@ export class WsClient {
 
 	#until<T>(what: string, look: () => T | undefined): Promise<T> {
 		return new Promise((resolve, reject) => {
-			const deadline = setTimeout(() => reject(new Error(`${what} did not come`)), DEADLINE_MS);
+			const deadline = setTimeout(() => reject(new Error(`${what} did not come`)), PATIENCE_MS);
 			this.#changed = () => {
 				const found = look();
 				if (found === undefined) return;

@@ -84,7 +84,7 @@ function agreed(told: readonly Nonces[]): Nonces {
 
 /** Accounts that are read at the same time. */
 const SOME = 5;
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 120_000;
 /** Time between two reads: short, since a nonce may be wrong for a moment only. */
 const LOOK_MS = 10;
 

@@ -47,10 +47,8 @@ export type RelayProcess = LaunchedRelay & {
 };
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const READY_MS = 60_000;
-/** What it may take until a process has told its figures. */
-const FIGURES_MS = 30_000;
-const END_MS = 15_000;
+/** The longest that a process may take to end. */
+const END_MS = 60_000;
 /** Maximum characters kept of a process's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
@@ -118,7 +116,7 @@ export class LaunchedRelay {
 		const told = () => this.logs().filter(({ msg }) => msg === message);
 		const { length } = told();
 		this.signal("SIGUSR2");
-		return until(`its log tells "${message}"`, () => told()[length], FIGURES_MS);
+		return until(`its log tells "${message}"`, () => told()[length]);
 	}
 
 	/** Waits for a log line with this message, and returns the first. */
@@ -137,7 +135,7 @@ export class LaunchedRelay {
 		return this.ended(ms);
 	}
 
-	/** Waits for its end. After `ms` (15,000) it kills the group and rejects. */
+	/** Waits for its end. After `ms` (60,000) it kills the group and rejects. */
 	async ended(ms = END_MS): Promise<Exit> {
 		try {
 			return await withDeadline(systemClock, "end of the process", ms, () => this.exited);
@@ -161,7 +159,7 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 	return new LaunchedRelay(options);
 }
 
-/** Runs it until it ends by itself, which must happen within 15 s. */
+/** Runs it until it ends by itself, which must happen within a minute. */
 export async function runRelay(options: RelayProcessOptions): Promise<Exit> {
 	return launchRelay(options).ended();
 }
@@ -182,9 +180,9 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 	};
 	try {
 		const set = options.env.PORT ?? "0";
-		const port = await until("the log tells the port", () => alive(() => portOf(launched, set)), READY_MS);
+		const port = await until("the log tells the port", () => alive(() => portOf(launched, set)));
 		const url = `http://127.0.0.1:${port}`;
-		await until("it is ready", () => alive(async () => (await readyStatus(url)) === 200), READY_MS).catch(
+		await until("it is ready", () => alive(async () => (await readyStatus(url)) === 200)).catch(
 			async (thrown: Error) => {
 				const said = await fetch(`${url}/readyz`).then(
 					(answer) => answer.text(),
@@ -228,7 +226,7 @@ export function launchBoost(options: BoostProcessOptions): LaunchedRelay {
 	return launchRelay({ ...options, entry: BOOST });
 }
 
-/** Runs boost until it ends by itself, which must happen within 15 s. */
+/** Runs boost until it ends by itself, which must happen within a minute. */
 export function runBoost(options: BoostProcessOptions): Promise<Exit> {
 	return launchBoost(options).ended();
 }
@@ -282,9 +280,9 @@ export async function groupGone(group: number): Promise<void> {
 	});
 }
 
-const RUN_MS = 20_000;
+const RUN_MS = 60_000;
 
-/** Runs `cast`; it fails after 20 s. It gets no settings of the machine, such as ETH_RPC_URL. */
+/** Runs `cast`; it fails after a minute. It gets no settings of the machine, such as ETH_RPC_URL. */
 export function cast(
 	...args: string[]
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {

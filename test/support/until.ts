@@ -1,18 +1,20 @@
 // Waits until a condition is observed, or fails at the deadline. Nothing here sleeps for a fixed time.
 
+/** The longest wait for anything that must happen, in ms. */
+export const PATIENCE_MS = 120_000;
 /** Initial pause between two questions, in ms. It grows the longer the wait takes, to leave the machine to other work. */
 const LEAST_MS = 10;
 const MOST_MS = 50;
 const SHARE = 0.05;
 
 /**
- * Asks `question` until it returns something other than undefined or false; throws after `ms` (30,000). Pauses between two
- * questions for at most `mostMs`.
+ * Asks `question` until it returns something other than undefined or false; throws after `ms` (two minutes: a busy machine takes
+ * ten times as long as an idle one). Pauses between two questions for at most `mostMs`.
  */
 export async function until<T>(
 	what: string,
 	question: () => Promise<T | undefined | false> | T | undefined | false,
-	ms = 30_000,
+	ms = PATIENCE_MS,
 	mostMs = MOST_MS,
 ): Promise<T> {
 	const begun = Date.now();

@@ -27,7 +27,6 @@ import { until } from "../../support/until.ts";
 
 /** Nobody listens there. */
 const NOBODY = "http://127.0.0.1:1";
-const READY_MS = 30_000;
 /** A probe in time: the machine is busy when tests run. */
 const QUICK = { PROBE_INTERVAL_MS: "100", PROBE_TIMEOUT_MS: "2000", BREAKER_HOLD_MS: "100" };
 
@@ -102,8 +101,8 @@ test("a killed relay is restarted while boost stays; SIGTERM ends boost, then th
 	const starts = (): number =>
 		pair.logs().filter(({ name, msg, task }) => name === "relay" && msg === "listening" && task === "http")
 			.length;
-	await until("the relay listens again", () => starts() === 2, READY_MS);
-	await until("boost takes it again", async () => (await relayState(url)) === "closed", READY_MS);
+	await until("the relay listens again", () => starts() === 2);
+	await until("boost takes it again", async () => (await relayState(url)) === "closed");
 	assert.notEqual(processOf(pair.pid, "relay/main.ts"), killed);
 	const exit = await pair.kill("SIGTERM");
 	assert.deepEqual([exit.code, exit.signal, exit.stderr], [0, null, ""]);
@@ -126,7 +125,7 @@ test("while the relay of a pair waits for its node boost serves from the fallbac
 		},
 	});
 	t.after(() => pair.kill());
-	await until("it is ready, by the fallback", async () => (await readyStatus(url)) === 200, READY_MS);
+	await until("it is ready, by the fallback", async () => (await readyStatus(url)) === 200);
 	const client = new RelayClient(url);
 	const by = testAccount(71_000);
 	await system.chain.fund([by]);
@@ -136,7 +135,7 @@ test("while the relay of a pair waits for its node boost serves from the fallbac
 	assert.notEqual(await relayState(url), "closed");
 	const node = await startDevChain({ port: nodePort });
 	t.after(() => node.stop());
-	await until("boost takes the relay", async () => (await relayState(url)) === "closed", READY_MS);
+	await until("boost takes the relay", async () => (await relayState(url)) === "closed");
 	const told = pair.logs().map(({ msg }) => msg);
 	assert.equal(told.includes("the relay has ended: it is started again"), false);
 	assert.deepEqual((await pair.kill("SIGTERM")).code, 0);
@@ -176,7 +175,7 @@ async function startPair(t: {
 	});
 	t.after(() => pair.kill());
 	const url = `http://127.0.0.1:${port}`;
-	await until("it is ready", async () => (await readyStatus(url)) === 200, READY_MS);
+	await until("it is ready", async () => (await readyStatus(url)) === 200);
 	return { pair, url };
 }
 

@@ -20,7 +20,6 @@ import { until } from "../../support/until.ts";
 
 const BOOST_SECRET = "what boost and its relay share";
 const TTL_BLOCKS = 5;
-const READY_MS = 60_000;
 
 const BACK_UP = snippet("docs/deploy.md", "cd /opt/leeward\nTO=");
 const RESTORE = snippet("docs/deploy.md", "FROM=");
@@ -84,7 +83,7 @@ class Machine {
 			DRAIN_SECONDS: "0",
 		};
 		this.#running.set(name, (name === "relay" ? launchRelay : launchBoost)({ env }));
-		await until(`${name} is ready`, async () => (await readyStatus(client.url)) === 200, READY_MS);
+		await until(`${name} is ready`, async () => (await readyStatus(client.url)) === 200);
 	}
 
 	/** Submits a transaction of an account of its own through boost, and waits until the builder has it. */
@@ -139,7 +138,7 @@ class Machine {
 			isOver = true;
 		});
 		while (!isOver) {
-			await until("a service is asked for, or the end", () => isOver || existsSync(asked), READY_MS);
+			await until("a service is asked for, or the end", () => isOver || existsSync(asked));
 			if (!existsSync(asked)) continue;
 			const [verb = "", ...units] = readFileSync(asked, "utf8").trim().split(" ");
 			for (const unit of units) await this.systemctl(verb, unit.replace("leeward-", ""));

@@ -131,7 +131,7 @@ for (const [round, victims] of [["database"], ["relay"], ["database", "relay"]].
 
 		if (victims.includes("database")) await postgres.start();
 		if (!victims.includes("relay")) {
-			await until("it is ready again", async () => (await readyStatus(first.url)) === 200, 20_000);
+			await until("it is ready again", async () => (await readyStatus(first.url)) === 200);
 			assertNoneSentAgain(cancelled, submissions);
 			await first.kill();
 		}
@@ -248,7 +248,7 @@ function statusesOf(url: string, hashes: readonly string[]): Promise<WireStatus[
 
 /** Waits until the builder was sent each of `raws`. */
 async function allSent(raws: readonly string[]): Promise<void> {
-	await until("all were sent to the builder", () => raws.every((raw) => builder.raws().has(raw)), 20_000);
+	await until("all were sent to the builder", () => raws.every((raw) => builder.raws().has(raw)));
 }
 
 /** Mines `submissions` in one block; the relay then tells that each is in it. */

@@ -25,7 +25,6 @@ import { RelayClient } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
-const READY_MS = 30_000;
 /** What Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with compose.yaml's time. */
 const STOP_MS = 60_000;
 /** Its build is given it. */
@@ -63,7 +62,7 @@ test("the image's command serves, its HEALTHCHECK tells whether it is up, and SI
 	const pair = start(JSON.parse(only(image, "CMD")) as string[], { cwd: app, env, user });
 	t.after(() => pair.child.kill("SIGKILL"));
 	const url = `http://127.0.0.1:${env.PORT}`;
-	await until("it is ready", async () => ready(url, pair), READY_MS);
+	await until("it is ready", async () => ready(url, pair));
 	assert.equal(await new RelayClient(url).call("eth_chainId", []), "0x7a69");
 	const info = (await (await fetch(`${url}/info`)).json()) as { commit: string };
 	assert.equal(info.commit, COMMIT);
@@ -127,7 +126,7 @@ test("the development image prints a relay's settings, serves it, and ends with 
 	const env = { PATH, HOME, TMPDIR: folder, ...ports, SLOT_SECONDS: "1" };
 	const chain = start(JSON.parse(only(dev, "CMD")) as string[], { cwd: place, env, user: {} });
 	t.after(() => chain.child.kill("SIGKILL"));
-	const told = await until("it says its settings", () => chain.said().endsWith("SLOT_SECONDS=1\n"), READY_MS);
+	const told = await until("it says its settings", () => chain.said().endsWith("SLOT_SECONDS=1\n"));
 	assert.equal(told, true);
 	const { ETH_RPC_URL, BUILDERS = "[]" } = parseEnv(chain.said()) as Record<string, string>;
 	assert.equal(ETH_RPC_URL, `http://127.0.0.1:${ports.CHAIN_PORT}`);

@@ -119,7 +119,7 @@ test("one port: a terminal's Ctrl-C, which reaches all at once and once more by 
 	const runner = runProcfile(["web"], port, environment("terminal"));
 	t.after(() => runner.kill());
 	const url = `http://127.0.0.1:${port}`;
-	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay", READY_MS);
+	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay");
 	process.kill(-runner.pid, "SIGINT");
 	const exit = await runner.ended();
 	// Relay, boost, and what holds them.
@@ -145,7 +145,7 @@ test("one port: the pair serves all of the interface on it, and a host's SIGTERM
 
 /** Sends from the `i`-th account, and sees it mined in the next block. */
 async function minedThrough(url: string, i: number): Promise<void> {
-	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay", READY_MS);
+	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay");
 	const signed = await system.chain.wallet(i).signTransaction({
 		...{ type: 2, chainId: 31337, nonce: 0, to: `0x${"de".repeat(20)}`, value: 1n, gasLimit: 21_000n },
 		...{ maxFeePerGas: 50_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n },

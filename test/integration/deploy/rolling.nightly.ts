@@ -123,7 +123,7 @@ test("all that was acknowledged was mined, and was never public", async () => {
 	await traffic.stop();
 	// While the relay is stopped there is only the fallback, which is in this busy process and may be too slow for some.
 	const sent = traffic.sent.filter(({ outcome }) => outcome.kind === "acknowledged");
-	await until("all are mined", () => sent.every(({ hash }) => world.mined.has(hash)), READY_MS);
+	await until("all are mined", () => sent.every(({ hash }) => world.mined.has(hash)));
 	assert.deepEqual(sent.filter(({ hash }) => world.publicHashes.has(hash)).map(shown), []);
 });
 
@@ -169,7 +169,7 @@ async function standing(process: LaunchedRelay): Promise<Standing> {
 }
 
 async function isReady({ url }: Standing): Promise<void> {
-	await until("it is ready", async () => (await readyStatus(url)) === 200, READY_MS);
+	await until("it is ready", async () => (await readyStatus(url)) === 200);
 }
 
 /** What a relay sent to its builder but for cancels. */

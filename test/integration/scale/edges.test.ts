@@ -17,7 +17,6 @@ import { ADMIN_TOKEN, RelayClient } from "../../support/relayClient.ts";
 import { signedTransaction } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
-const READY_MS = 30_000;
 /** From the end of a core to the next request to a builder, in ms: killed, and drained. */
 const [KILLED_MS, DRAINED_MS] = [5_000, 1_000];
 
@@ -66,7 +65,7 @@ async function startRelay(env: Readonly<Record<string, string>> = {}, isReady = 
 	});
 	const one = { process, url, client: new RelayClient(url), wire };
 	standing.push(one);
-	if (isReady) await until("it is ready", async () => (await readyStatus(url)) === 200, READY_MS);
+	if (isReady) await until("it is ready", async () => (await readyStatus(url)) === 200);
 	return one;
 }
 
@@ -296,12 +295,12 @@ test("an edge is as ready as its core: neither is while the database is out", as
 	edge = await startRelay();
 	await postgres.kill();
 	for (const one of [core, edge])
-		await until("it is not ready", async () => (await storeTrouble(one)) !== undefined, READY_MS);
+		await until("it is not ready", async () => (await storeTrouble(one)) !== undefined);
 	assert.equal(await storeTrouble(edge), await storeTrouble(core));
 	await postgres.start();
 	// Either may have the store then, and a core that has lost it has ended.
 	const statuses = () => Promise.all([core, edge].map(({ url }) => readyStatus(url)));
-	await until("one is ready again", async () => (await statuses()).includes(200), READY_MS);
+	await until("one is ready again", async () => (await statuses()).includes(200));
 });
 
 test("an edge that can't reach the core where that says it is tells so, once in its log", async () => {

@@ -118,7 +118,9 @@ describe("a node that runs one of a bid's simulations in the state of a later bl
 		await fixture.publish(payer);
 		// Only that block pays the coinbase, so that the balance without the backrun is the higher one.
 		const isWithoutBackrun = (method: string, params: readonly unknown[]) => {
-			const [{ blockStateCalls = [] } = {}] = params as { blockStateCalls?: { calls: { from: string }[] }[] }[];
+			const [{ blockStateCalls = [] } = {}] = params as {
+				blockStateCalls?: { calls: { from: string }[] }[];
+			}[];
 			const [, ...backruns] = blockStateCalls[0]?.calls ?? [];
 			const isOfTarget = blockStateCalls[0]?.calls[0]?.from === target.from.toLowerCase();
 			return method === "eth_simulateV1" && isOfTarget && backruns.length === 0;
