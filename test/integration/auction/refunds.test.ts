@@ -16,6 +16,7 @@ import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
 import { snippet } from "../../support/documents.ts";
 import { isEdge } from "../../support/engine.ts";
+import { sized } from "../../support/length.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import { readyStatus } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
@@ -388,7 +389,7 @@ describe("over random reorganisations, restarts and the time after which a block
 				await agrees();
 				assert.equal((await totals()).since, since);
 			}),
-			{ numRuns: isEdge ? 1 : 3, endOnFailure: true },
+			{ numRuns: sized(1, 6), endOnFailure: true },
 		);
 	});
 });

@@ -1,12 +1,17 @@
-// The whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get,
-// what is mined, and what clients are shown. Blobs with content are in blobSidecars.test.ts.
+// The whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get, what is mined, and
+// what clients are shown. Blobs with content, as ethers and viem make them today (one proof a blob), go out with cell proofs; what
+// proves nothing is refused. Each fault of a sidecar has its row in test/unit/shared/ethereum/blobProofs.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { concat, Transaction, Wallet } from "ethers";
+import { createPublicClient, http, toBlobs } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { deploying, EMITS } from "../../support/contracts.ts";
-import { GWEI, RelayFixture } from "../../support/relayFixture.ts";
+import { blobMaker, type RealBlobs } from "../../support/realBlobs.ts";
+import { type Actor, GWEI, RelayFixture } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
-import { type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { rawTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
 
 const GAS_PER_BLOB = 131_072;
 const TARGET = "0x00000000000000000000000000000000000be11e";
@@ -14,13 +19,20 @@ const ACCESS_LIST = [{ address: TARGET, storageKeys: [`0x${"07".repeat(32)}`] }]
 
 let system: TestSystem;
 let fixture: RelayFixture;
+let maker: ReturnType<typeof blobMaker>;
+let real: RealBlobs;
 
 before(async () => {
+	maker = blobMaker();
+	real = maker.make(2, 2);
 	system = await startSystem({ builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }] });
 	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
 
+/** What wallets sign. */
+const BLOB_FEES = { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI, maxFeePerBlobGas: 3n * GWEI };
+/** What clients are shown. */
 const FEES = { maxFeePerGas: "0x4a817c800", maxPriorityFeePerGas: "0x3b9aca00" };
 const PRICE = { maxFeePerGas: "0x2540be400", maxPriorityFeePerGas: "0x2540be400" };
 const BLOB_FEE = { maxFeePerBlobGas: "0xb2d05e00" };
@@ -219,5 +231,101 @@ describe("what only one type has", () => {
 		const words = /^max fee per blob gas less than block blob base fee: max fee 0, blob base fee \d+$/;
 		assert.match(simulationError?.message ?? "", words);
 		assert.equal(await fixture.pendingNonce(actor), 1);
+	});
+});
+
+/** `raw`, of which ethers says that it has one proof a blob, as ethers writes it with cell proofs. */
+function withCellProofs(raw: string): string {
+	const tx = Transaction.from(raw);
+	assert.equal(tx.blobWrapperVersion, null);
+	tx.blobs = (tx.blobs ?? []).map(({ data, commitment }) => ({
+		...{ data, commitment },
+		proof: concat(maker.kzg.computeCellsAndKzgProofs(Buffer.from(data.slice(2), "hex")).proofs),
+	}));
+	tx.blobWrapperVersion = 1;
+	return tx.serialized;
+}
+
+/** Waits until the builder has it with cell proofs, and mines it. */
+async function isMined(raw: string, hash: string, { address: from }: Actor): Promise<void> {
+	const held = { raw: withCellProofs(raw), hash, from };
+	await fixture.waitUntilSent(held);
+	assert.deepEqual(fixture.blocks(fixture.builder("bundle"), { raw, hash, from }), []);
+	await system.nextBlock();
+	await fixture.reaches(held, "INCLUDED");
+	assert.equal((await fixture.receipt(held))?.ok, true);
+}
+
+describe("what a wallet makes is taken, with cell proofs in place of one proof a blob", () => {
+	it("ethers, of raw blobs", async () => {
+		const actor = await fixture.actor();
+		const raw = await new Wallet(actor.account.keyHex).signTransaction({
+			...{ type: 3, chainId: 31_337, nonce: 0, gasLimit: 100_000, to: TARGET, ...BLOB_FEES },
+			...{ kzg: maker.kzg, blobs: real.v0.blobs.map((blob) => Buffer.from(blob)) },
+		});
+		const hash = String(Transaction.from(raw).hash);
+		assert.equal(await system.client.send(raw, "/fast"), hash);
+		await isMined(raw, hash, actor);
+	});
+	it("viem, of data", async () => {
+		const actor = await fixture.actor();
+		const raw = await privateKeyToAccount(actor.account.keyHex as `0x${string}`).signTransaction({
+			...{ type: "eip4844", chainId: 31_337, nonce: 0, gas: 100_000n, to: TARGET, ...BLOB_FEES },
+			blobs: toBlobs({ data: "0x68656c6c6f", to: "bytes" }),
+			kzg: {
+				blobToKzgCommitment: (blob) => maker.kzg.blobToKzgCommitment(blob),
+				computeBlobKzgProof: (blob, commitment) => maker.kzg.computeBlobKzgProof(blob, commitment),
+			},
+		});
+		const viem = createPublicClient({ transport: http(`${system.client.url}/fast`) });
+		const hash = await viem.sendRawTransaction({ serializedTransaction: raw });
+		await isMined(raw, hash, actor);
+	});
+});
+
+describe("what proves nothing", () => {
+	it("is refused before it is acknowledged, and nothing is kept of it", async () => {
+		const actor = await fixture.actor();
+		const options = { type: 3, sidecarVersion: 0 } as const;
+		const sidecar = { ...real.v0, proofs: real.v0.proofs.toReversed() };
+		const raw = `0x${rawTransaction({ ...options, sidecar, by: actor.account }).toString("hex")}`;
+		const { error } = await system.client.ask("eth_sendRawTransaction", [raw]);
+		assert.deepEqual(error, {
+			code: -32000,
+			message: "KZG verification error: can't verify opening proof",
+			data: { reason: "BLOBS" },
+		});
+		assert.equal(await fixture.pendingNonce(actor), 0);
+		// The same hash with its right sidecar is a new one then.
+		const good = actor.sign({ ...options, sidecar: real.v0 });
+		await fixture.submit("/fast", good);
+		await fixture.event(good, "delivered");
+	});
+});
+
+describe("in a bundle", () => {
+	/** A bundle of `raw` for the next block. */
+	const bundle = async (raw: string) => [
+		{
+			version: "v0.1",
+			inclusion: { block: `0x${((await fixture.head()) + 1).toString(16)}` },
+			body: [{ tx: raw }],
+		},
+	];
+	it("blobs with one proof each go out with cell proofs", async () => {
+		const actor = await fixture.actor();
+		const v0 = actor.sign({ type: 3, sidecarVersion: 0, sidecar: real.v0 });
+		const v1 = actor.sign({ type: 3, sidecarVersion: 1, sidecar: real.v1 });
+		await system.client.call("mev_sendBundle", await bundle(v0.raw));
+		await fixture.waitUntilSent(v1);
+	});
+	it("what proves nothing is refused", async () => {
+		const actor = await fixture.actor();
+		const wrong = actor.sign({
+			...{ type: 3, sidecarVersion: 0 },
+			sidecar: { ...real.v0, proofs: real.v0.proofs.toReversed() },
+		});
+		const { error } = await system.client.ask("mev_sendBundle", await bundle(wrong.raw));
+		assert.match(error?.message ?? "", /^KZG verification error: can't verify opening proof$/);
 	});
 });
