@@ -10,6 +10,7 @@ import { type RowLimits, Rows } from "../../boost-proxy/rows/rows.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { Change } from "../../shared/kv/port.ts";
 import { silentLogger } from "../../shared/log.ts";
+import { sized } from "../support/length.ts";
 import { ManualClock } from "../support/manualClock.ts";
 import { type StoreEngine, StorePlaces } from "../support/storeEngines.ts";
 import { until } from "../support/until.ts";
@@ -141,12 +142,12 @@ for (const engine of places.engines) {
 	});
 }
 
-const OPEN = 20_000;
-const ENDED = 200_000;
+const OPEN = sized(12_000, 20_000);
+const ENDED = sized(50_000, 200_000);
 /** What is kept of each ended row outside of the heap, at most: 8 bytes of its hash in a table with free slots. */
 const TABLE_BYTES = 22;
 
-test("200,000 ended rows take no memory, and a start reads none of them", { timeout: 240_000 }, async () => {
+test(`${ENDED} ended rows take no memory, and a start reads none of them`, { timeout: 240_000 }, async () => {
 	const [engine] = places.engines;
 	assert.ok(engine !== undefined);
 	const figures = [];

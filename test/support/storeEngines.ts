@@ -84,7 +84,7 @@ export class StorePlaces {
 			${code}`;
 		const node = [process.execPath, ...process.execArgv, "--input-type=module", "--eval", whole];
 		const [command = "", ...args] = [...wrap, ...node];
-		const child = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"] });
+		const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
 		this.#children.push(child);
 		const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
 		return {
