@@ -95,7 +95,7 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 		["viem's HTTP transport gives up", [`${SUBMIT}sendSync.test.ts`]],
 		["ethers sends batches by default", READS],
 		["ethers, viem, web3.js and cast take hash and sender", READS],
-		["as viem and ethers make them", [`${SUBMIT}blobSidecars.test.ts`]],
+		["as viem and ethers make them", [`${SUBMIT}blobs.test.ts`]],
 		["| MetaMask | our reason", OUTAGE],
 		["| ethers, viem, web3.js | our reason", OUTAGE],
 	],

@@ -12,6 +12,7 @@ import { blobMaker, type RealBlobs } from "../../support/realBlobs.ts";
 import { type Actor, GWEI, RelayFixture } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { rawTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
 
 const GAS_PER_BLOB = 131_072;
 const TARGET = "0x00000000000000000000000000000000000be11e";
@@ -27,6 +28,13 @@ before(async () => {
 	real = maker.make(2, 2);
 	system = await startSystem({ builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }] });
 	fixture = new RelayFixture(system);
+	// The library for cell proofs takes seconds to load, and longer than a submission waits on a busy machine.
+	const first = (await fixture.actor()).sign({ type: 3, sidecarVersion: 0, nonce: 1 });
+	const isBusy = /too many blobs are being verified/;
+	await until("the relay computes cell proofs", async () => {
+		const { error } = await system.client.ask("eth_sendRawTransaction", [first.raw]);
+		return !isBusy.test(error?.message ?? "");
+	});
 });
 after(() => system.stop());
 
