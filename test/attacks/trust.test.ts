@@ -2,13 +2,10 @@
 // fallback that lies in its status, not a clock or a node's head that is days ahead. And boost's status tells nobody of it.
 
 import assert from "node:assert/strict";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, afterEach, before, it } from "node:test";
-import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { statusOf } from "../faults/boostHere.ts";
-import { callsIn } from "../faults/wireFaults.ts";
 import { type BoostWorld, startBoostWorld } from "../support/attacks/boostWorld.ts";
+import { startTaker } from "../support/attacks/taker.ts";
 import { ask, attackerAddress, HONEST, resultOf, send, type WireCall } from "../support/attacks/wire.ts";
 import { mineAll } from "../support/systems.ts";
 import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../support/txFactory.ts";
@@ -36,8 +33,7 @@ before(async () => {
 });
 after(async () => {
 	await world?.stop();
-	liar?.server.closeAllConnections();
-	liar?.server.close();
+	await liar?.stop();
 });
 
 afterEach(async () => {
@@ -201,41 +197,16 @@ async function startLiar() {
 	const lies = new Map<string, (typeof LIES)[number]>();
 	/** How often each lie was read, by the hash of the transaction. */
 	const reads = new Map<string, number>();
-	const server: Server = createServer((request, response) => {
-		const chunks: Buffer[] = [];
-		request.on("data", (chunk: Buffer) => chunks.push(chunk));
-		request.on("end", () => {
-			const body = Buffer.concat(chunks).toString();
-			response.writeHead(200, { "content-type": "application/json" });
-			if (request.method === "GET") {
-				const hash = /0x[0-9a-f]{64}/.exec(request.url ?? "")?.[0] ?? "";
-				const lie = lies.get(hash) ?? null;
-				if (lie !== null) reads.set(hash, (reads.get(hash) ?? 0) + 1);
-				response.end(JSON.stringify(statusFor(lie)));
-				return;
-			}
-			const answers = callsIn(body).map(({ id, method, params }) => ({
-				...{ jsonrpc: "2.0", id },
-				result: resultFor(method, params),
-			}));
-			response.end(JSON.stringify(body.startsWith("[") ? answers : answers[0]));
-		});
+	const taker = await startTaker((hash) => {
+		const lie = lies.get(hash) ?? null;
+		if (lie !== null) reads.set(hash, (reads.get(hash) ?? 0) + 1);
+		return statusFor(lie);
 	});
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-	return { server, url, lies, read: (hash: string): number => reads.get(hash) ?? 0 };
+	return { ...taker, lies, read: (hash: string): number => reads.get(hash) ?? 0 };
 }
 
 function statusFor(lie: string | null): unknown {
 	if (lie === null) return { status: "UNKNOWN", stage: "BROADCAST" };
 	if (lie === "INCLUDED" || lie === "UNKNOWN") return { status: lie };
 	return lie === "FAILED" ? { status: lie } : { status: "FAILED", stage: lie };
-}
-
-function resultFor(method: string, [first]: readonly unknown[]): unknown {
-	if (method === "eth_chainId") return "0x7a69";
-	if (method === "eth_blockNumber") return "0x1";
-	if (method !== "eth_sendRawTransaction") return null;
-	const decoded = decodeTransaction(Buffer.from(String(first).slice(2), "hex"));
-	return decoded.ok ? decoded.tx.hash : null;
 }
