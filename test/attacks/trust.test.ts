@@ -2,13 +2,10 @@
 // fallback that lies in its status, not a clock or a node's head that is days ahead. And boost's status tells nobody of it.
 
 import assert from "node:assert/strict";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, afterEach, before, it } from "node:test";
-import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { statusOf } from "../faults/boostHere.ts";
-import { callsIn } from "../faults/wireFaults.ts";
 import { type BoostWorld, startBoostWorld } from "../support/attacks/boostWorld.ts";
+import { startTaker } from "../support/attacks/taker.ts";
 import { ask, attackerAddress, HONEST, resultOf, send, type WireCall } from "../support/attacks/wire.ts";
 import { mineAll } from "../support/systems.ts";
 import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../support/txFactory.ts";
@@ -18,10 +15,10 @@ const ETHER = 10n ** 18n;
 const DAYS_S = 8 * 24 * 3600;
 const ANSWER_MS = 10_000;
 const SOFT = "/noreverts?softCancellations=true";
-/** What the fallback says of everything, in turn. */
+/** The false statuses of a fallback. */
 const LIES = ["CANCELLED", "FAILED", "DROPPED", "REPLACED", "EXPIRED", "INCLUDED", "UNKNOWN"] as const;
-/** Statuses that boost reads before what it makes of them is looked at. */
-const READ = 6;
+/** How often boost reads a wrong answer before the test looks at what it has done about it. */
+const READ = 3;
 
 let world: BoostWorld;
 let liar: Awaited<ReturnType<typeof startLiar>>;
@@ -36,12 +33,11 @@ before(async () => {
 });
 after(async () => {
 	await world?.stop();
-	liar?.server.closeAllConnections();
-	liar?.server.close();
+	await liar?.stop();
 });
 
 afterEach(async () => {
-	liar.lie = null;
+	liar.lies.clear();
 	world.node.setFault(null);
 	await world.recovers("fallback");
 	await world.recovers();
@@ -69,16 +65,40 @@ async function acknowledged(path = "/fast") {
 	return tx;
 }
 
-/** With the relay back it has the transaction, and a block takes it. */
-async function assertMined(hash: string): Promise<void> {
+/** Once the relay is up again it has the transactions, and a block includes them. */
+async function assertMined(...hashes: readonly string[]): Promise<void> {
 	const { system, relay } = world;
-	const stage = () => relay.client.stage(hash);
-	liar.lie = null;
+	const areAll = async (stage: RegExp) => {
+		const stages = await Promise.all(hashes.map((hash) => relay.client.stage(hash)));
+		return stages.every((one) => stage.test(one ?? ""));
+	};
+	liar.lies.clear();
 	await world.fails("fallback");
-	await until(`${hash} is with the relay`, async () => /BROADCAST|INCLUDED/.test((await stage()) ?? ""));
+	await until("the relay has them", () => areAll(/BROADCAST|INCLUDED/));
 	await world.recovers("fallback");
-	await mineAll(system, [{ hash }]);
-	await until(`${hash} is mined`, async () => (await stage()) === "INCLUDED");
+	await mineAll(
+		system,
+		hashes.map((hash) => ({ hash })),
+	);
+	await until("they are mined", () => areAll(/INCLUDED/));
+}
+
+/** The number of transactions that boost keeps alive. */
+async function depth(): Promise<number> {
+	return (await statusOf(world.boost.url)).journal.depth;
+}
+
+/** Waits until boost has asked its node for the state of these senders some times: that is when it expires transactions. */
+async function judges(...txs: readonly { readonly by: { readonly address: string } }[]): Promise<void> {
+	const { node } = world;
+	const asked = (address: string): number =>
+		node
+			.calls("eth_getTransactionCount")
+			.filter(({ params }) => String(params[0]).toLowerCase() === address.toLowerCase()).length;
+	const before = txs.map(({ by }) => asked(by.address));
+	await until("boost has judged them", () =>
+		txs.every(({ by }, i) => asked(by.address) >= (before[i] ?? 0) + READ),
+	);
 }
 
 for (const isHeld of [true, false]) {
@@ -104,35 +124,34 @@ async function acknowledgedWith(relayHolds: boolean) {
 
 it("no status of a fallback ends what it was given", async () => {
 	await world.fails();
-	const all = [];
+	const hashes: string[] = [];
 	for (const lie of LIES) {
-		const tx = await acknowledged();
-		all.push(tx);
-		liar.lie = lie;
-		const { statuses } = liar;
-		await until("boost has read what it says", () => liar.statuses >= statuses + READ);
-		assert.equal((await statusOf(world.boost.url)).journal.depth, all.length, `it says ${lie}`);
+		const { hash } = await acknowledged();
+		hashes.push(hash);
+		liar.lies.set(hash, lie);
 	}
+	await until("boost has read each lie", () => hashes.every((hash) => liar.read(hash) >= READ));
+	assert.equal(await depth(), LIES.length);
 	await world.recovers();
-	for (const { hash } of all) await assertMined(hash);
+	await assertMined(...hashes);
 });
 
-it("a clock that is eight days ahead for four seconds expires nothing, and revives nothing", async () => {
+it("a clock that is eight days ahead for a while expires nothing, and revives nothing", async () => {
 	const cancelled = await acknowledged();
 	assert.equal(await resultOf("eth_cancelTransaction", [cancelled.hash], callAt("/fast")), true);
 	await world.fails();
 	const early = await acknowledged();
 	await setsClock();
 	const late = await acknowledged();
-	await passes(4_000);
-	assert.equal((await statusOf(world.boost.url)).journal.depth, 2);
+	await judges(early, late);
+	assert.equal(await depth(), 2);
 	await setsClock();
-	await passes(1_000);
-	assert.equal((await statusOf(world.boost.url)).journal.depth, 2);
+	await judges(early, late);
+	assert.equal(await depth(), 2);
 	const again = await resultOf("eth_sendRawTransaction", [cancelled.raw], callAt("/fast"));
-	assert.equal(again, cancelled.hash, "wallets send what they think pending again");
+	assert.equal(again, cancelled.hash, "wallets send again what they think is pending");
 	await world.recovers();
-	for (const { hash } of [early, late]) await assertMined(hash);
+	await assertMined(early.hash, late.hash);
 	assert.equal(await world.relay.client.stage(cancelled.hash), "CANCELLED");
 });
 
@@ -144,9 +163,9 @@ it("heads of boost's node that are eight days ahead expire nothing", async () =>
 	const timestamp = `0x${(Number(block.timestamp) + DAYS_S).toString(16)}`;
 	node.setFault({ kind: "result", result: { ...block, timestamp } }, { methods: ["eth_getBlockByNumber"] });
 	node.reset();
-	await until("boost has asked for some heads", () => node.calls("eth_getBlockByNumber").length >= READ);
-	await passes(2_000);
-	assert.equal((await statusOf(world.boost.url)).journal.depth, 1);
+	await until("boost has read some heads", () => node.calls("eth_getBlockByNumber").length >= READ);
+	await judges(tx);
+	assert.equal(await depth(), 1);
 	node.setFault(null);
 	await world.recovers();
 	await assertMined(tx.hash);
@@ -173,47 +192,21 @@ async function setsClock(): Promise<void> {
 	await until("the clock is set", () => set() > before);
 }
 
-async function passes(ms: number): Promise<void> {
-	const end = performance.now() + ms;
-	await until("the time", () => performance.now() > end);
-}
-
-/** A fallback that takes all, and then says of all what it is told to say. */
+/** A fallback that accepts everything, and whose status of a transaction is the lie that the test has set. */
 async function startLiar() {
-	const server: Server = createServer((request, response) => {
-		const chunks: Buffer[] = [];
-		request.on("data", (chunk: Buffer) => chunks.push(chunk));
-		request.on("end", () => {
-			const body = Buffer.concat(chunks).toString();
-			response.writeHead(200, { "content-type": "application/json" });
-			if (request.method === "GET") {
-				told.statuses += 1;
-				response.end(JSON.stringify(statusFor(told.lie)));
-				return;
-			}
-			const answers = callsIn(body).map(({ id, method, params }) => ({
-				...{ jsonrpc: "2.0", id },
-				result: resultFor(method, params),
-			}));
-			response.end(JSON.stringify(body.startsWith("[") ? answers : answers[0]));
-		});
+	const lies = new Map<string, (typeof LIES)[number]>();
+	/** How often each lie was read, by the hash of the transaction. */
+	const reads = new Map<string, number>();
+	const taker = await startTaker((hash) => {
+		const lie = lies.get(hash) ?? null;
+		if (lie !== null) reads.set(hash, (reads.get(hash) ?? 0) + 1);
+		return statusFor(lie);
 	});
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-	const told = { server, url, lie: null as (typeof LIES)[number] | null, statuses: 0 };
-	return told;
+	return { ...taker, lies, read: (hash: string): number => reads.get(hash) ?? 0 };
 }
 
 function statusFor(lie: string | null): unknown {
 	if (lie === null) return { status: "UNKNOWN", stage: "BROADCAST" };
 	if (lie === "INCLUDED" || lie === "UNKNOWN") return { status: lie };
 	return lie === "FAILED" ? { status: lie } : { status: "FAILED", stage: lie };
-}
-
-function resultFor(method: string, [first]: readonly unknown[]): unknown {
-	if (method === "eth_chainId") return "0x7a69";
-	if (method === "eth_blockNumber") return "0x1";
-	if (method !== "eth_sendRawTransaction") return null;
-	const decoded = decodeTransaction(Buffer.from(String(first).slice(2), "hex"));
-	return decoded.ok ? decoded.tx.hash : null;
 }

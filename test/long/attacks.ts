@@ -3,6 +3,7 @@
 
 import { systemClock } from "../../shared/clock.ts";
 import { BURNS_AND_PAYS } from "../support/attacks/attackContracts.ts";
+import type { AttackOrder } from "../support/attacks/attacker.ts";
 import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { brokenIn, lineOf } from "../support/attacks/measuring.ts";
 import { memoryOf } from "../support/attacks/processFigures.ts";
@@ -126,9 +127,7 @@ async function again(
 		const order = await row.order(fixture);
 		const lastingMs = Math.max(1, Math.min(60_000, end - systemClock.monotonic()));
 		const from = attackerAddress(1 + number);
-		const common = { from, accounts, lastingMs, ...order } as Parameters<
-			AttackFixture["attacker"]["attack"]
-		>[1];
+		const common = { from, accounts, lastingMs, ...order } as AttackOrder;
 		const { outcomes } = await fixture.attacker.attack(row.name, common);
 		if (round === 0) say(`attacks: ${row.name} came to ${JSON.stringify(outcomes)}`);
 		const next = systemClock.monotonic() + AGAIN_MS;
@@ -147,7 +146,7 @@ async function heavyBids(fixture: AttackFixture): Promise<Record<string, unknown
 	const raw = `0x${rawTransaction({ by: owner }).toString("hex")}`;
 	const target = await fixture.relay.client.send(raw, "/maxbackruns");
 	await until("the target is shown", async () => (await fixture.relay.client.status(target)).shared, 30_000);
-	return { count: 700, connections: 64, target, to: BURNER, accounts };
+	return { count: 700, connections: 64, uuid: "one of mine", target, to: BURNER, accounts };
 }
 
 let shownAccounts = 0;

@@ -23,24 +23,28 @@ interface AttackFixtureOptions {
 	readonly isMetered?: boolean;
 	/** Time between two blocks during a measurement, in ms. Default 1,000. */
 	readonly headEveryMs?: number;
-	/** Gets the measurements as lines of text. */
+	/** Gets the measurements as lines of text. By default they are printed if `VERBOSE=1`. */
 	readonly say?: (line: string) => void;
 }
 
 /** The operator's token for the metrics. */
 const METRICS_TOKEN = "a token of the operator's";
-/** The longest time that the honest user waits for anything, in ms. */
-const PATIENCE_MS = Number(process.env.ATTACK_PATIENCE_MS ?? 6_000);
 const HEAD_EVERY_MS = 1_000;
+
+/** A process that clients reach, with an attacker and an honest user of its own. */
+export interface Door {
+	readonly process: RelayProcess;
+	readonly attacker: Attacker;
+	readonly user: HonestUser;
+	readonly measuring: Measuring;
+}
 
 /** A relay under attack. */
 export class AttackFixture {
 	readonly chain: DevChain;
 	readonly node: NodeProxy;
 	readonly builder: QuickBuilder;
-	readonly relay: RelayProcess;
-	readonly attacker: Attacker;
-	readonly measuring: Measuring;
+	readonly door: Door;
 	/** The operator's headers for reading the metrics. */
 	readonly operator = { authorization: `Bearer ${METRICS_TOKEN}` };
 	readonly #endings: readonly (() => unknown)[];
@@ -48,7 +52,7 @@ export class AttackFixture {
 	readonly #say: (line: string) => void;
 
 	constructor(
-		parts: Pick<AttackFixture, "chain" | "node" | "builder" | "relay" | "attacker" | "measuring">,
+		parts: Pick<AttackFixture, "chain" | "node" | "builder" | "door">,
 		{
 			endings,
 			headEveryMs = HEAD_EVERY_MS,
@@ -58,39 +62,49 @@ export class AttackFixture {
 			readonly say: (line: string) => void;
 		},
 	) {
-		({
-			chain: this.chain,
-			node: this.node,
-			builder: this.builder,
-			relay: this.relay,
-			attacker: this.attacker,
-			measuring: this.measuring,
-		} = parts);
+		({ chain: this.chain, node: this.node, builder: this.builder, door: this.door } = parts);
 		this.#endings = endings;
 		this.#headEveryMs = headEveryMs;
 		this.#say = say;
 	}
 
+	get relay(): RelayProcess {
+		return this.door.process;
+	}
+
+	get attacker(): Attacker {
+		return this.door.attacker;
+	}
+
+	get measuring(): Measuring {
+		return this.door.measuring;
+	}
+
 	/** Like Measuring.during of `measuring`, by default that of the relay's user, and mines blocks meanwhile. */
-	async during(name: string, work?: Promise<unknown>, measuring = this.measuring): Promise<Figures> {
-		let measured = false;
+	during(name: string, work?: Promise<unknown>, measuring = this.measuring): Promise<Figures> {
+		return this.underBlocks(() => measuring.during(name, work));
+	}
+
+	/** Mines blocks until `work` is done. */
+	async underBlocks<T>(work: () => Promise<T>): Promise<T> {
+		let isDone = false;
 		let fault: { readonly thrown: unknown } | null = null;
 		const passing = async (): Promise<void> => {
-			while (!measured) {
+			while (!isDone) {
 				await this.passBlock();
 				const end = performance.now() + this.#headEveryMs;
-				await until("the next head", () => measured || performance.now() > end);
+				await until("the next head", () => isDone || performance.now() > end);
 			}
 		};
 		const heads = passing().catch((thrown: unknown) => {
 			fault = { thrown };
 		});
-		const figures = await measuring.during(name, work).finally(() => {
-			measured = true;
+		const result = await work().finally(() => {
+			isDone = true;
 			return heads;
 		});
 		if (fault !== null) throw (fault as { readonly thrown: unknown }).thrown;
-		return figures;
+		return result;
 	}
 
 	/** Mines an empty block, and returns its number. */
@@ -117,14 +131,13 @@ export class AttackFixture {
 		this.#say(parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part))).join(" "));
 	}
 
-	/** Number of open connections of `address` to the relay, from the operating system. */
-	async connectionsFrom(address: string): Promise<number> {
-		const port = this.relay.port.toString(16).toUpperCase().padStart(4, "0");
+	/** Number of open connections of `address` to the process of `door`, from the operating system. */
+	async connectionsFrom(address: string, door = this.door): Promise<number> {
+		const port = door.process.port.toString(16).toUpperCase().padStart(4, "0");
 		const remote = Buffer.from(address.split(".").map(Number)).reverse().toString("hex").toUpperCase();
 		const table = await readFile("/proc/net/tcp", "utf8");
-		return table
-			.split("\n")
-			.filter((line) => new RegExp(`^\\s*\\d+: 0100007F:${port} ${remote}:\\w{4} 01 `).test(line)).length;
+		const open = new RegExp(`^\\s*\\d+: 0100007F:${port} ${remote}:\\w{4} 01 `, "gm");
+		return table.match(open)?.length ?? 0;
 	}
 
 	/** The number of the next block. */
@@ -178,10 +191,10 @@ export async function startAttackFixture(options: AttackFixtureOptions = {}): Pr
 		endings.unshift(() => relay.kill());
 		const attacker = new Attacker(relay.url);
 		endings.unshift(() => attacker.stop());
-		const user = await HonestUser.arrive({ relay, chain, builder, patienceMs: PATIENCE_MS });
-		const say = options.say ?? (process.env.ATTACK_LOG === undefined ? () => {} : sayAloud);
+		const user = await HonestUser.arrive({ relay, chain, builder });
+		const say = options.say ?? (process.env.VERBOSE === "1" ? sayAloud : () => {});
 		const measuring = new Measuring({ user, pid: relay.pid, say });
-		const parts = { chain, node, builder, relay, attacker, measuring };
+		const parts = { chain, node, builder, door: { process: relay, attacker, user, measuring } };
 		return new AttackFixture(parts, { ...options, endings, say });
 	} catch (thrown) {
 		for (const end of endings) await end();

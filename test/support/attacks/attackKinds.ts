@@ -26,7 +26,7 @@ export interface AttackParams {
 	readonly keys?: number;
 	/** Number of different requests that are made before the first is sent. */
 	readonly made?: number;
-	/** Number of the next block. */
+	/** Number of the next block, or of the block that bids are for. */
 	readonly block?: number;
 	/** Bytes of calldata, gas, accounts or subscriptions, see each attack. */
 	readonly size?: number;
@@ -38,6 +38,8 @@ export interface AttackParams {
 	readonly target?: string;
 	/** Address of a contract to call, or whose events are wanted. */
 	readonly to?: string;
+	/** The `replacementUuid` of bids. */
+	readonly uuid?: string;
 	/** Whether all filters of logs are equal. */
 	readonly isEqual?: boolean;
 	/** Whether what comes on a websocket is read. */
@@ -49,8 +51,6 @@ const LASTING_MS = 60_000;
 const PATIENCE_MS = 30_000;
 const GWEI = 10n ** 9n;
 const ETHER = GWEI * GWEI;
-/** Maximum blobs of a transaction. */
-const BLOBS = 6;
 /** Number of blocks in a range behind the first: the most. */
 const RANGE = 29;
 /** Gas of a transaction with authorizations, and of each of them. */
@@ -116,9 +116,10 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 		);
 	},
 
-	/** Bids on `target` that burn `size` gas, all with one uuid. */
-	heavyBids: (params) =>
-		floodOf(params, (i) => {
+	/** Bids on `target` that burn `size` gas. */
+	heavyBids: (params) => {
+		const blockNumber = params.block === undefined ? undefined : quantity(params.block);
+		return floodOf(params, (i) => {
 			const by = account(params, 0);
 			const gasLimit = params.size ?? 16_000_000;
 			const backrun = raw({
@@ -130,9 +131,10 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 			});
 			return {
 				method: "eth_sendBundle",
-				params: [{ txs: [params.target, backrun], replacementUuid: "one of mine" }],
+				params: [{ txs: [params.target, backrun], replacementUuid: params.uuid, blockNumber }],
 			};
-		}),
+		});
+	},
 
 	/** eth_callMany with `size` empty calls. */
 	emptyCalls: (params) => {
@@ -199,14 +201,6 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 					...{ by: account(params, i), gasLimit: 21_000 },
 					...{ maxFeePerGas: params.fee ?? 0, maxPriorityFeePerGas: 0 },
 				}),
-			"/fast",
-		),
-
-	/** Transactions of six blobs each, 800 KB. */
-	blobs: (params) =>
-		floodOf(
-			params,
-			(i) => submission({ type: 3, blobs: BLOBS, by: account(params, i), maxFeePerBlobGas: GWEI }),
 			"/fast",
 		),
 

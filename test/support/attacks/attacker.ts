@@ -10,39 +10,41 @@ import { attackerAddress } from "./wire.ts";
 /** An attack without a result after this many ms has failed. */
 const DEADLINE_MS = 120_000;
 
+/** The parameters of an attack by an attacker of one URL. */
+export type AttackOrder = Omit<AttackParams, "url" | "from"> & { readonly from?: string };
+
 type AttackAnswer = {
 	readonly id: number;
 	readonly tally?: Tally;
 	readonly fault?: string;
 };
 
+let orders = 0;
+
 /** The attacker of one URL. */
 export class Attacker {
 	readonly #child: ChildProcess;
 	readonly #url: string;
 	readonly #waiting = new Map<number, (answer: AttackAnswer) => void>();
-	#orders = 0;
 
-	constructor(url: string) {
+	constructor(url: string, child = startChild()) {
 		this.#url = url;
-		this.#child = fork(fileURLToPath(new URL("./attackerMain.ts", import.meta.url)), {
-			execArgv: process.execArgv,
-		});
-		// A real attacker has his own machine, so this one must not take processor time from what is measured.
-		if (this.#child.pid !== undefined) setPriority(this.#child.pid, constants.priority.PRIORITY_LOW);
+		this.#child = child;
 		this.#child.on("message", (answer: AttackAnswer) => this.#waiting.get(answer.id)?.(answer));
 		this.#child.once("exit", () => {
 			for (const [id, answered] of this.#waiting) answered({ id, fault: "the attacker has ended" });
 		});
 	}
 
+	/** The same process as the attacker of another URL. */
+	at(url: string): Attacker {
+		return new Attacker(url, this.#child);
+	}
+
 	/** Runs an attack, and returns its result. Throws if it could not run. */
-	attack(
-		name: string,
-		params: Omit<AttackParams, "url" | "from"> & { readonly from?: string },
-	): Promise<Tally> {
-		this.#orders += 1;
-		const id = this.#orders;
+	attack(name: string, params: AttackOrder): Promise<Tally> {
+		orders += 1;
+		const id = orders;
 		return new Promise((resolve, reject) => {
 			const timer = setTimeout(() => reject(new Error(`${name} is not over`)), DEADLINE_MS);
 			this.#waiting.set(id, ({ tally, fault }) => {
@@ -63,4 +65,13 @@ export class Attacker {
 			this.#child.kill("SIGKILL");
 		});
 	}
+}
+
+function startChild(): ChildProcess {
+	const child = fork(fileURLToPath(new URL("./attackerMain.ts", import.meta.url)), {
+		execArgv: process.execArgv,
+	});
+	// A real attacker has a machine of its own, so this one must not take processor time from the processes under attack.
+	if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+	return child;
 }

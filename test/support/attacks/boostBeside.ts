@@ -4,58 +4,58 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { metered } from "../eventLoopTime.ts";
-import { type BoostProcess, startRelayProcess } from "../processes.ts";
-import { Attacker } from "./attacker.ts";
-import type { AttackFixture } from "./attackFixture.ts";
+import { startRelayProcess } from "../processes.ts";
+import type { AttackFixture, Door } from "./attackFixture.ts";
 import { HonestUser } from "./honestUser.ts";
 import { Measuring } from "./measuring.ts";
 
-/** What relay and boost share; the relay's fixture must have it in its `env`. */
+/** The secret of relay and boost. */
 export const BOOST_SECRET = "shared by relay and boost";
-/** The honest user's longest wait, in ms. */
-const PATIENCE_MS = 6_000;
 /** The index of its first account; the relay's user has others. */
 const ACCOUNTS = 700_000;
 
 /** A boost under attack. */
-export interface BoostBeside {
-	readonly boost: BoostProcess;
-	readonly attacker: Attacker;
-	/** Of an honest user of boost. */
-	readonly measuring: Measuring;
-	stop(): Promise<void>;
+export type BoostBeside = Door & { stop(): Promise<void> };
+
+interface BoostBesideOptions {
+	/** Headers of all requests of its honest user. */
+	readonly headers?: Readonly<Record<string, string>>;
+	/** Its settings besides those that connect it. */
+	readonly env?: Readonly<Record<string, string>>;
+	/** Whether its event loop is measured, see eventLoopTime.ts. */
+	readonly isMetered?: boolean;
 }
 
-/** Starts it, metered; see eventLoopTime.ts. `headers`: of all requests of its honest user; `env`: its settings. */
+/** Starts it; the relay's fixture must have {@link BOOST_SECRET} in its `env`. */
 export async function startBoostBeside(
 	fixture: AttackFixture,
-	headers: Readonly<Record<string, string>> = {},
-	env: Readonly<Record<string, string>> = {},
+	{ headers = {}, env = {}, isMetered = false }: BoostBesideOptions = {},
 ): Promise<BoostBeside> {
 	const { relay, chain, builder } = fixture;
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
+	const entry = "boost-proxy/main.ts";
 	const boost = await startRelayProcess({
-		...metered("boost-proxy/main.ts"),
+		...(isMetered ? metered(entry) : { entry }),
 		env: {
 			...{ PORT: "0", HOST: "127.0.0.1", RELAY_URL: relay.url, DATA_DIR: folder },
 			...{ ETH_RPC_URL: chain.url, FALLBACK_URL: "none", BOOST_SECRET },
 			...env,
 		},
 	});
-	const attacker = new Attacker(boost.url);
+	const attacker = fixture.attacker.at(boost.url);
 	const stop = async (): Promise<void> => {
-		await attacker.stop();
 		await boost.kill();
 		rmSync(folder, { recursive: true, force: true });
 	};
-	const options = { relay: boost, chain, builder, patienceMs: PATIENCE_MS, accounts: ACCOUNTS, headers };
+	const options = { relay: boost, chain, builder, accounts: ACCOUNTS, headers };
 	const user = await HonestUser.arrive(options).catch(async (thrown: unknown) => {
 		await stop();
 		throw thrown;
 	});
 	return {
-		boost,
+		process: boost,
 		attacker,
+		user,
 		measuring: new Measuring({ user, pid: boost.pid, say: (line) => fixture.say(line) }),
 		stop,
 	};

@@ -29,6 +29,17 @@ export interface Tally {
 	readonly outcomes: Readonly<Record<string, number>>;
 }
 
+/** The tally of several orders that ran one after another. */
+export function addTallies(tallies: readonly Tally[]): Tally {
+	const outcomes: Record<string, number> = {};
+	for (const tally of tallies) {
+		for (const [outcome, times] of Object.entries(tally.outcomes))
+			outcomes[outcome] = (outcomes[outcome] ?? 0) + times;
+	}
+	const sum = (of: (tally: Tally) => number): number => tallies.reduce((all, one) => all + of(one), 0);
+	return { sent: sum(({ sent }) => sent), ms: sum(({ ms }) => ms), outcomes };
+}
+
 /** Characters of an error's message that count: later ones often have numbers and hashes, which would make each message unique. */
 const WORDING_CHARACTERS = 60;
 

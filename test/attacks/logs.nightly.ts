@@ -2,94 +2,30 @@
 // no memory is filled by what nobody reads, and an honest user's submissions, bids, reads and logs come in time.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { EMITS_MANY } from "../support/attacks/attackContracts.ts";
-import { Attacker } from "../support/attacks/attacker.ts";
-import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
-import { HonestUser } from "../support/attacks/honestUser.ts";
-import { assertServed, Measuring } from "../support/attacks/measuring.ts";
+import { type AttackFixture, type Door, startAttackFixture } from "../support/attacks/attackFixture.ts";
+import { BOOST_SECRET, type BoostBeside, startBoostBeside } from "../support/attacks/boostBeside.ts";
+import { emit, follow, LOG_EMITTER } from "../support/attacks/logReaders.ts";
+import { assertServed } from "../support/attacks/measuring.ts";
 import { forgetPeak, memoryOf } from "../support/attacks/processFigures.ts";
-import { attackerAddress, HONEST } from "../support/attacks/wire.ts";
-import { heldSoFar, metered, turnLimit } from "../support/eventLoopTime.ts";
-import { FeedClient } from "../support/feeds.ts";
-import { type RelayProcess, startRelayProcess } from "../support/processes.ts";
-import { rawTransaction, testAccount } from "../support/txFactory.ts";
+import { attackerAddress } from "../support/attacks/wire.ts";
+import { heldSoFar, turnLimit } from "../support/eventLoopTime.ts";
+import type { RelayProcess } from "../support/processes.ts";
 import { until } from "../support/until.ts";
 
-const EMITTER = `0x${"e3".repeat(20)}`;
 const MIB = 1024 * 1024;
-const EMITTING = testAccount(3_000_000);
-/** Events of a block; the relay reads 8 MiB of them at most. */
-const EVENTS = 4_000;
 /** Of the longest turns of the event loop in some rounds the shortest counts: the machine is busy with five processes. */
 const ROUNDS = 5;
 
 let fixture: AttackFixture;
-let boost: RelayProcess;
-let folder: string;
-/** Of boost. */
-let attacker: Attacker;
-/** Of a user of boost. */
-let measuring: Measuring;
+let beside: BoostBeside;
 let limitMs: number;
-let nonce = 0;
 let addresses = 10;
 
 /** A relay of its own: what it is filled with by one kind of attack is not counted against the next. */
 async function begin(): Promise<void> {
-	fixture = await startAttackFixture({ isMetered: true, env: { BOOST_SECRET: "of both" } });
+	fixture = await startAttackFixture({ isMetered: true, env: { BOOST_SECRET } });
 	limitMs = turnLimit();
-	nonce = 0;
-	await fixture.chain.rpc("anvil_setCode", [EMITTER, EMITS_MANY]);
-	await fixture.fund(EMITTING.address, 10n ** 21n);
-}
-
-async function beginBoost(): Promise<void> {
-	folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
-	boost = await startRelayProcess({
-		...metered("boost-proxy/main.ts"),
-		env: {
-			...{ PORT: "0", HOST: "127.0.0.1", RELAY_URL: fixture.relay.url, DATA_DIR: folder },
-			...{ ETH_RPC_URL: fixture.chain.url, FALLBACK_URL: "none", BOOST_SECRET: "of both" },
-		},
-	});
-	attacker = new Attacker(boost.url);
-	const { chain, builder } = fixture;
-	const user = await HonestUser.arrive({
-		relay: boost,
-		chain,
-		builder,
-		patienceMs: 6_000,
-		accounts: 700_000,
-	});
-	measuring = new Measuring({ user, pid: boost.pid, say: (line) => fixture.say(line) });
-}
-
-/** Mines a block with {@link EVENTS} events. */
-async function emit(): Promise<void> {
-	const data = `0x${EVENTS.toString(16).padStart(64, "0")}`;
-	const call = { by: EMITTING, nonce, to: EMITTER, data, gasLimit: 8_000_000 };
-	nonce += 1;
-	await fixture.chain.rpc("eth_sendRawTransaction", [`0x${rawTransaction(call).toString("hex")}`]);
-	await fixture.passBlock();
-}
-
-/** An honest client of `url` with one subscription to the events; `seen` waits until it has those of so many blocks. */
-async function follow(url: string) {
-	const client = await FeedClient.open(`${url.replace("http", "ws")}/ws`, { localAddress: HONEST });
-	const id = await client.subscribe("logs", { address: EMITTER });
-	let blocks = 0;
-	return {
-		client,
-		async next(): Promise<void> {
-			blocks += 1;
-			await until("its logs", () => client.received(id).length >= blocks * EVENTS);
-			assert.equal(client.received(id).length, blocks * EVENTS);
-		},
-	};
 }
 
 /** An attacker's that has its whole share of everything. */
@@ -126,18 +62,15 @@ const titleOf = ({ size, isEqual, reads }: (typeof READERS)[number]): string =>
 	`60 websockets with ${size} ${isEqual ? "equal" : "different"} filters of logs each, ${reads ? "read at once" : "never read"}`;
 
 /** In each round an attacker at a new address subscribes, and a block comes. */
-async function assertReadersHarmless(
-	kind: (typeof READERS)[number],
-	one: { readonly process: RelayProcess; readonly attacker: Attacker; readonly measuring: Measuring },
-): Promise<void> {
+async function assertReadersHarmless(kind: (typeof READERS)[number], one: Door): Promise<void> {
 	const honest = await follow(one.process.url);
 	let held = 0;
 	const rounds = async () => {
 		held = await heldBy(
 			one.process,
-			() => one.attacker.attack("logReaders", { ...kind, count: 60, to: EMITTER, from: newAddress() }),
+			() => one.attacker.attack("logReaders", { ...kind, count: 60, to: LOG_EMITTER, from: newAddress() }),
 			async () => {
-				await emit();
+				await emit(fixture);
 				await honest.next();
 			},
 		);
@@ -158,8 +91,8 @@ describe("filters and pings at the relay", () => {
 			let from = "";
 			const open = async () => {
 				from = newAddress();
-				await fixture.attacker.attack("filters", { isEqual, count: 64, to: EMITTER, from });
-				for (let i = 0; i < 3; i++) await emit();
+				await fixture.attacker.attack("filters", { isEqual, count: 64, to: LOG_EMITTER, from });
+				for (let i = 0; i < 3; i++) await emit(fixture);
 				await fixture.workedOff();
 			};
 			const poll = async () => {
@@ -179,8 +112,8 @@ describe("filters and pings at the relay", () => {
 		const { attacker, relay } = fixture;
 		const polls = async () => {
 			for (const one of from)
-				await attacker.attack("filters", { isEqual: false, count: 32, to: EMITTER, from: one });
-			for (let i = 0; i < 4; i++) await emit();
+				await attacker.attack("filters", { isEqual: false, count: 32, to: LOG_EMITTER, from: one });
+			for (let i = 0; i < 4; i++) await emit(fixture);
 			await fixture.workedOff();
 			forgetPeak(relay.pid);
 			const polling = { count: 12, connections: 12 };
@@ -216,39 +149,34 @@ describe("filters and pings at the relay", () => {
 describe("subscriptions", () => {
 	before(async () => {
 		await begin();
-		await beginBoost();
+		beside = await startBoostBeside(fixture, { isMetered: true });
 	});
 	after(async () => {
-		await attacker?.stop();
-		await boost?.kill();
+		await beside?.stop();
 		await fixture?.stop();
-		rmSync(folder, { recursive: true, force: true });
 	});
 
 	for (const kind of READERS) {
-		it(`at the relay: ${titleOf(kind)}`, () => {
-			const { relay: process, attacker, measuring } = fixture;
-			return assertReadersHarmless(kind, { process, attacker, measuring });
-		});
+		it(`at the relay: ${titleOf(kind)}`, () => assertReadersHarmless(kind, fixture.door));
 	}
 
 	for (const kind of READERS) {
-		it(`at boost: ${titleOf(kind)}`, () =>
-			assertReadersHarmless(kind, { process: boost, attacker, measuring }));
+		it(`at boost: ${titleOf(kind)}`, () => assertReadersHarmless(kind, beside));
 	}
 
 	it("at boost: the same while the relay is out, when boost reads the logs itself", async () => {
+		const { process: boost, attacker } = beside;
 		const honest = await follow(boost.url);
 		await fixture.relay.kill();
 		let held = 0;
 		for (const kind of READERS.slice(1)) {
 			forgetPeak(boost.pid);
-			const order = { ...kind, count: 60, to: EMITTER };
+			const order = { ...kind, count: 60, to: LOG_EMITTER };
 			const ms = await heldBy(
 				boost,
 				() => attacker.attack("logReaders", { ...order, from: newAddress() }),
 				async () => {
-					await emit();
+					await emit(fixture);
 					await honest.next();
 				},
 			);

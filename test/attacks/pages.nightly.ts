@@ -30,7 +30,7 @@ let fixture: AttackFixture;
 let beside: BoostBeside;
 before(async () => {
 	fixture = await startAttackFixture({ env: { BOOST_SECRET, RATE_LIMIT_RPS } });
-	beside = await startBoostBeside(fixture, EXTENSION, { RATE_LIMIT_RPS });
+	beside = await startBoostBeside(fixture, { headers: EXTENSION, env: { RATE_LIMIT_RPS } });
 	await fixture.chain.rpc("anvil_setCode", [EMITTER, EMITS]);
 });
 after(async () => {
@@ -39,13 +39,14 @@ after(async () => {
 });
 
 const DOORS = {
-	"the relay": () => ({ url: fixture.relay.url, measuring: fixture.measuring, attacker: fixture.attacker }),
-	boost: () => ({ url: beside.boost.url, measuring: beside.measuring, attacker: beside.attacker }),
+	"the relay": () => fixture.door,
+	boost: () => beside,
 } as const;
 
 for (const [i, [door, of]] of Object.entries(DOORS).entries()) {
 	it(`a page that calls what it can at ${door} costs its visitor nothing`, async () => {
-		const { url, measuring, attacker } = of();
+		const { process, measuring, attacker } = of();
+		const { url } = process;
 		const accounts = 8_000_000 + i * 10_000;
 		await fixture.chain.fund(
 			Array.from({ length: ACCOUNTS }, (_, j) => testAccount(accounts + j)),

@@ -1,0 +1,123 @@
+// Floods of one client at a relay and at the boost before it: each is refused or bounded by count, and an honest user's
+// submission, delivery, bid and reads succeed beside it. floods.nightly.ts has the full sizes and the times.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type AttackFixture, type Door, startAttackFixture } from "../support/attacks/attackFixture.ts";
+import { BOOST_SECRET, type BoostBeside, startBoostBeside } from "../support/attacks/boostBeside.ts";
+import { FLOODS, FLOODS_OF_BOOST, MAX_CONNECTIONS } from "../support/attacks/floods.ts";
+import { emit, follow } from "../support/attacks/logReaders.ts";
+import { assertServedBeside } from "../support/attacks/measuring.ts";
+import { type Flood, runFlood } from "../support/attacks/runFlood.ts";
+import { startTaker, type Taker } from "../support/attacks/taker.ts";
+import { attackerAddress, HONEST, resultOf, send } from "../support/attacks/wire.ts";
+import { FeedClient } from "../support/feeds.ts";
+import { rawTransaction, testAccount } from "../support/txFactory.ts";
+
+const PENDING = "service_partialPendingTransactions";
+const ANSWER_MS = 30_000;
+const MIB = 1024 * 1024;
+/** The share of one client in boost's journal, and what each entry counts beside its bytes. */
+const [CLIENT_BYTES, ENTRY_BYTES] = [16 * MIB, 512];
+
+let fixture: AttackFixture;
+let beside: BoostBeside;
+let taker: Taker;
+before(async () => {
+	const connections = { MAX_CONNECTIONS_PER_CLIENT: String(MAX_CONNECTIONS.short) };
+	fixture = await startAttackFixture({ env: { BOOST_SECRET, ...connections } });
+	taker = await startTaker();
+	const env = {
+		...connections,
+		...{ FALLBACK_URL: taker.url, FALLBACK_DIALECT: "mevblocker" },
+		// For 16 MiB from one client. On a busy machine a healthy upstream may miss a shorter probe.
+		...{ RATE_LIMIT_RPS: "220", PROBE_TIMEOUT_MS: "30000" },
+	};
+	beside = await startBoostBeside(fixture, { env });
+});
+after(async () => {
+	await beside?.stop();
+	await taker?.stop();
+	await fixture?.stop();
+});
+
+/** The honest user is served beside the flood, and after it. */
+function small(flood: Flood, door: Door): Promise<void> {
+	return runFlood(flood, { fixture, door, size: "short" }, (attacking) =>
+		fixture.underBlocks(() => assertServedBeside(door.user, attacking)),
+	);
+}
+
+describe("at the relay", () => {
+	for (const flood of FLOODS) it(flood.title, () => small(flood, fixture.door));
+
+	it("a connection has one subscription to pending transactions", async () => {
+		const client = await FeedClient.open(`${fixture.relay.url.replace("http", "ws")}/ws`);
+		try {
+			await client.subscribe(PENDING);
+			const second = await client.ask("eth_subscribe", [PENDING]);
+			assert.equal(second.error?.code, -32005, JSON.stringify(second));
+		} finally {
+			client.close();
+		}
+	});
+
+	it("only the operator can read the metrics", async () => {
+		const url = `${fixture.relay.url}/metrics`;
+		const statusWith = async (headers: Readonly<Record<string, string>>) =>
+			(await send({ url, from: HONEST, headers, deadlineMs: ANSWER_MS })).status;
+		assert.equal(await statusWith({}), 404);
+		assert.equal(await statusWith({ authorization: "Bearer another" }), 404);
+		assert.equal(await statusWith(fixture.operator), 200);
+	});
+});
+
+describe("at boost", () => {
+	for (const flood of FLOODS_OF_BOOST) {
+		it(flood.title, async () => {
+			await small(flood, beside);
+			const { body } = await send({
+				url: `${beside.process.url}/status`,
+				from: HONEST,
+				deadlineMs: ANSWER_MS,
+			});
+			assert.match(body, /"relay":\{"state":"closed"/, "no breaker opens");
+		});
+	}
+
+	it("while the relay is down, a client gets all of its logs from boost", async () => {
+		const honest = await follow(beside.process.url);
+		await fixture.relay.kill();
+		await emit(fixture);
+		await honest.next();
+		honest.client.close();
+	});
+
+	it("one client has at most a sixteenth of the journal", async () => {
+		const size = 128 * 1024 - 200;
+		const bytes = rawTransaction({
+			data: Buffer.alloc(size, 0x5a),
+			nonce: 9,
+			gasLimit: 16_000_000,
+			maxFeePerGas: 0,
+			maxPriorityFeePerGas: 0,
+		}).length;
+		const share = Math.floor(CLIENT_BYTES / (bytes + ENTRY_BYTES));
+		const order = {
+			count: share + 4,
+			size,
+			fee: 0,
+			connections: 4,
+			accounts: 1_000_000,
+			from: attackerAddress(99),
+		};
+		const { outcomes } = await beside.attacker.attack("gapped", order);
+		assert.deepEqual(outcomes, {
+			accepted: share,
+			"-32005 too many pending transactions from this client": 4,
+		});
+		const raw = `0x${rawTransaction({ by: testAccount(900_000) }).toString("hex")}`;
+		const other = { url: `${beside.process.url}/fast`, from: HONEST, deadlineMs: ANSWER_MS };
+		assert.match(String(await resultOf("eth_sendRawTransaction", [raw], other)), /^0x/);
+	});
+});
