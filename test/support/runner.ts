@@ -118,7 +118,7 @@ function moduleOf({ files, env = {} }: TestProcess, fileMs: number): string {
 	const suites = files.map((file) => {
 		const name = JSON.stringify(`${file}${how.join("")}`);
 		const url = JSON.stringify(pathToFileURL(join(ROOT, file)).href);
-		return `describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); });`;
+		return `await describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); });`;
 	});
 	return [
 		...Object.entries(env).map(
