@@ -116,11 +116,16 @@ export class BidCanaries {
 	/** Looks again, once the block is mined. */
 	async lookLater(): Promise<void> {
 		const won = bundleHashOf(targets[0].hash, winner.hash);
-		await until("the winner is notified", async () =>
-			(
-				await this.#watch.fetched("own bundles", `${this.#client.url}/bundle/${won}`, { headers: OWN })
-			).includes("INCLUDED"),
-		);
+		await until("the winner is notified", async () => {
+			const url = `${this.#client.url}/bundle/${won}`;
+			return (await this.#watch.fetched("own bundles", url, { headers: OWN })).includes("INCLUDED");
+		});
+		for (const [i, { hash }] of [winner, share].entries()) {
+			const events = () => this.#client.events(targets[i]?.hash ?? "");
+			await until("the target's page shows its backrun", async () =>
+				JSON.stringify(await events()).includes(hash),
+			);
+		}
 		await this.#lookAsRival(", later");
 		this.#watch.saw("rival's feed, later", this.#rival.texts.join("\n"));
 		this.#watch.saw("own feed", this.#own.texts.join("\n"));
