@@ -75,6 +75,7 @@ export async function startNodeProxy(first: string) {
 	let passed = 0;
 	let calls: ProxiedCall[] = [];
 	let requests = 0;
+	const credentials = new Set<string>();
 	let fault: NodeFault | null = null;
 	let when: FaultWhen & { left: number } = { left: Infinity };
 	let gate: Promise<void> = Promise.resolve();
@@ -98,6 +99,7 @@ export async function startNodeProxy(first: string) {
 		const parsed = JSON.parse(body) as Call | Call[];
 		const list = Array.isArray(parsed) ? parsed : [parsed];
 		requests += 1;
+		credentials.add(`${request.url} ${request.headers.authorization}`);
 		for (const { method, params = [] } of list) calls.push({ method, params, batch: list.length });
 		if (gated === undefined || list.some(({ method }) => gated?.includes(method))) await gate;
 		const isDelayed = delayed === undefined || list.some(({ method }) => delayed?.includes(method));
@@ -133,6 +135,8 @@ export async function startNodeProxy(first: string) {
 		get requests() {
 			return requests;
 		},
+		/** The paths and `Authorization` headers of all requests. */
+		credentials: credentials as ReadonlySet<string>,
 		/** Passes requests on to other nodes, as a load balancer does: to each in turn. */
 		setTargets(...urls: readonly string[]): void {
 			targets = urls;

@@ -19,6 +19,7 @@ const RESULT: PlainAnswer = { status: 200, body: '{"jsonrpc":"2.0","id":1,"resul
 /** Starts one on loopback. */
 export async function startPlainBuilder() {
 	const bodies: string[] = [];
+	const paths = new Set<string>();
 	/** Cached, since waits read it often: the raw transactions of the first bodies, and the number of these bodies. */
 	let raws = new Set<string>();
 	let read = 0;
@@ -27,6 +28,7 @@ export async function startPlainBuilder() {
 		readBody(request).then(
 			(body) => {
 				bodies.push(body);
+				paths.add(request.url ?? "");
 				const answer = answerOf(body);
 				if (answer === "hang") return;
 				if (answer === "destroy") {
@@ -44,6 +46,8 @@ export async function startPlainBuilder() {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
 		/** The bodies received, oldest first. */
 		bodies,
+		/** The paths that were requested. */
+		paths: paths as ReadonlySet<string>,
 		/** The raw transactions (0x hex) in all bodies, whatever the method. */
 		raws(): ReadonlySet<string> {
 			for (const body of bodies.slice(read)) for (const raw of body.match(RAW) ?? []) raws.add(raw);

@@ -1,6 +1,6 @@
 // Cancels by hash, on each path and at each stage: the transaction leaves pool and builders and is never mined, its nonce
 // is free, its links wait, and what is final or unknown is refused. And who may: the address that submitted it, and the
-// sender by a signature. What everybody else is answered, and that nothing comes of it, is in cancelOracle.test.ts.
+// sender by a signature. Answers to strangers are in privacy/hiddenTransactions.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

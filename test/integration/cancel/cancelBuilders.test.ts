@@ -137,9 +137,9 @@ describe("a builder in trouble", () => {
 			const troubled = fixture.builder("troubled");
 			troubled.setFaults(fault);
 			try {
-				const begun = performance.now();
 				assert.equal(await fixture.cancel(tx), true);
-				assert.ok(performance.now() - begun < 2_000, "the answer waited for the builder");
+				const early = (await acks(tx)).filter((one) => one.startsWith("troubled "));
+				if (answer === "timeout") assert.deepEqual(early, [], "the answer waited for the builder");
 				await fixture.assertCancelled(tx);
 				const all = await answered(tx, Object.values(WAYS).flat().length);
 				assert.deepEqual(

@@ -1,8 +1,10 @@
-// Cancels that race with the submission's own write, a replacement, a block, other cancels or a slow builder.
-// Who wins is chance; answers, the relay's pages and the chain must agree.
+// Cancels that race with the submission's own write, a replacement, a block, other cancels or a slow builder, and an account that
+// submits and cancels without a pause. Chance decides who wins; answers, the relay's pages and the chain agree.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { WsClient } from "../../support/clients.ts";
+import { figureOf } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/userFixtures.ts";
@@ -10,6 +12,9 @@ import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/use
 const SOFT = "/noreverts?softCancellations=true";
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const ROUNDS = 12;
+/** Nonces that one account uses at the same time, and transactions that it cancels for each. */
+const NONCES = 5;
+const CANCELS = 8;
 
 let fixture: CancelFixture;
 before(async () => {
@@ -196,4 +201,45 @@ describe("a builder that is slow", () => {
 			slow.setFaults({});
 		}
 	});
+});
+
+// The long form, up to the limit of one sender, is cancelFlood.nightly.ts; the limit itself is in unit/relay/pipeline.cancels.test.ts.
+describe("an account that submits and cancels without a pause", () => {
+	const gauge = (name: string) => figureOf(fixture.system.core.url, name);
+
+	it("leaves nothing in the pool and at the builders, and its next transaction is mined", async () => {
+		const [account] = await actors(1);
+		assert.ok(account !== undefined);
+		const pending = await gauge("relay_pending_transactions");
+		const rows = Array.from({ length: NONCES }, (_, nonce) =>
+			Array.from({ length: CANCELS }, (_, value) => account.sign({ nonce, value })),
+		);
+		await Promise.all(rows.map(submitAndCancel));
+		await until("all deliveries are answered", async () => (await gauge("relay_lane_depth")) === 0);
+		assert.equal(await fixture.pendingNonce(account), 0);
+		assert.equal(await gauge("relay_pending_transactions"), pending);
+		const txs = rows.flat();
+		for (const builder of fixture.system.builders)
+			assert.equal(txs.filter((tx) => fixture.liveOrders(builder, tx) > 0).length, 0, builder.name);
+		for (const tx of txs) await fixture.assertCancelled(tx);
+		await fixture.system.nextBlock();
+		for (const tx of txs) assert.equal(await fixture.receipt(tx), null);
+		const next = account.sign({ value: 10n * GWEI });
+		await fixture.submit("/fast", next);
+		await fixture.waitUntilSent(next);
+		await fixture.system.nextBlock();
+		await fixture.reaches(next, "INCLUDED");
+	});
+
+	/** Submits and cancels one after the other on a connection of its own, each as soon as the one before is answered. */
+	async function submitAndCancel(txs: readonly Signed[]): Promise<void> {
+		const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/fast`);
+		for (const { raw, hash } of txs) {
+			ws.send({ id: hash, method: "eth_sendRawTransaction", params: [raw] });
+			assert.deepEqual(await ws.next(), { jsonrpc: "2.0", id: hash, result: hash });
+			ws.send({ id: hash, method: "eth_cancelTransaction", params: [hash] });
+			assert.deepEqual(await ws.next(), { jsonrpc: "2.0", id: hash, result: true });
+		}
+		ws.terminate();
+	}
 });

@@ -1,12 +1,12 @@
-// Canaries: transactions, signatures, keys and credentials that are like no other text go through boost while both its
-// upstreams and its node fail in every way; then all that came out of it is searched. Its log is at its most talkative.
+// No secret leaves boost. Transactions, keys and credentials that resemble no other text go through it while both its upstreams
+// and its node fail in every way and quote them. Then each output, with the log at its most verbose, is compared with a table of
+// the secrets that it is documented to show.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { Transaction } from "ethers";
+import { after, before, describe, it } from "node:test";
 import type { WireFault } from "../../faults/wireFaults.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
+import { LeakWatch, type Secret, signatureOf } from "../../support/leakWatch.ts";
 import { type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { type BoostProcess, type Exit, startBoostProcess } from "../../support/processes.ts";
 import { AUTHORIZED, METRICS_TOKEN } from "../../support/relayClient.ts";
@@ -18,6 +18,7 @@ import {
 	type Script,
 	startRecordingFallback,
 } from "../../support/upstreams.ts";
+import { refusedBodies } from "./refusedBodies.ts";
 
 const CALLDATA = `0x${"c0ffee5ca1ab1e".repeat(5)}`;
 const BOOST_SECRET = "boost-secret-canary";
@@ -28,12 +29,20 @@ const FALLBACK_LOGIN = "fallback-user-canary:fallback-password-canary";
 const FALLBACK_KEY = "fallback-key-canary";
 const NODE_LOGIN = "node-user-canary:node-password-canary";
 const NODE_KEY = "node-key-canary";
-/** What those say who fail. */
+/** Texts of upstreams that fail. */
 const WORDS = { relay: "words-of-the-relay", fallback: "words-of-the-fallback", node: "words-of-the-node" };
-const SECRETS: readonly Secret[] = [
-	...[BOOST_SECRET, ADMIN_TOKEN, FALLBACK_KEY, NODE_KEY, ...Object.values(WORDS)],
-	...[RELAY_LOGIN, FALLBACK_LOGIN, NODE_LOGIN].flatMap((login) => [login, ...login.split(":")]),
-].map((value) => ({ name: value, value }));
+
+type Column =
+	| "raw transaction"
+	| "signature"
+	| "call data"
+	| "boost's secret"
+	| "operator's token"
+	| "relay's credentials"
+	| "fallback's credentials"
+	| "node's credentials"
+	| "relay's text"
+	| "fallback's or node's text";
 
 const PAGE = `<html>${WORDS.fallback}</html>`;
 /** How the fallback fails; null is never answered. */
@@ -52,6 +61,36 @@ const RELAY_FAULTS: readonly WireFault[] = [
 	{ kind: "resetMidway" },
 	{ kind: "late", ms: 2_000 },
 ];
+
+/** Each output, and the secrets that it is documented to show. It shows none of the other columns. */
+const TABLE: Readonly<Record<string, readonly Column[]>> = {
+	"answers while all is healthy": [],
+	"answers to bad requests": [],
+	"pages of bad paths": [],
+	"answers of the operator's pages": [],
+	"answers while the relay fails": [],
+	// Boost streams the relay's own page, whatever it holds.
+	"pages while the relay fails": ["relay's text"],
+	...Object.fromEntries(
+		Object.keys(FALLBACK_FAULTS).map((what) => [`answers while the fallback answers ${what}`, []]),
+	),
+	"reads while both fail": [],
+	"answers in an outage": [],
+	"reads while the node fails": [],
+	eth_getTransactionByHash: ["call data"],
+	status: [],
+	"/metrics": [],
+	"/status": [],
+	"/readyz": [],
+	"/livez": [],
+	log: [],
+	stderr: [],
+	"requests to the relay": [
+		...(["raw transaction", "signature", "call data", "boost's secret", "relay's credentials"] as const),
+	],
+	"requests to the fallback": ["raw transaction", "signature", "call data", "fallback's credentials"],
+	"requests to the node": ["node's credentials"],
+};
 
 const watch = new LeakWatch();
 let fixture: BoostFixture;
@@ -87,60 +126,70 @@ after(async () => {
 	await fixture?.stop();
 });
 
-test("the upstreams received the secrets that the tests search for", () => {
-	const control = new LeakWatch();
-	control.saw("the fallback", fallback.posts.map(({ text }) => text).join("\n"));
-	control.saw("the relay", JSON.stringify(fixture.wires.relay.requests()));
-	const raws = sent.slice(1).map(({ raw }, i) => ({ name: `${i}`, value: raw }));
-	const login = (text: string) => ({ name: "login", value: `Basic ${Buffer.from(text).toString("base64")}` });
-	assert.ok(
-		control.found(raws).filter((place) => place.endsWith("fallback")).length >= 10,
-		"raw transactions",
-	);
-	assert.deepEqual(control.found([login(FALLBACK_LOGIN)]), ["login at the fallback"]);
-	assert.deepEqual(control.found([login(RELAY_LOGIN)]), ["login at the relay"]);
-	assert.deepEqual(control.found([{ name: "secret", value: BOOST_SECRET }]), ["secret at the relay"]);
-	assert.deepEqual(control.found([{ name: "key", value: FALLBACK_KEY }]), ["key at the fallback"]);
+describe("the outputs of boost", () => {
+	for (const [sink, shown] of Object.entries(TABLE)) {
+		it(`${sink}: ${shown.length === 0 ? "no secret" : `no secret but ${shown.join(", ")}`}`, () => {
+			watch.assertShows(sink, columns(), shown);
+		});
+	}
+
+	it("are all in the table", () => {
+		assert.deepEqual([...watch.places].sort(), Object.keys(TABLE).sort());
+	});
+
+	it("show a pending transaction by its hash with v, r, s, yParity and gasPrice 0x0, from any upstream", () => {
+		const zero = { v: "0x0", r: "0x0", s: "0x0", yParity: "0x0", gasPrice: "0x0" };
+		assert.ok(shown.length >= 4, `${shown.length}`);
+		for (const { v, r, s, yParity, gasPrice } of shown)
+			assert.deepEqual({ v, r, s, yParity, gasPrice }, zero);
+	});
 });
 
-test("no output contains a raw transaction or a signature", () => {
-	assert.ok(watch.places.length >= 12, watch.places.join(", "));
-	assert.deepEqual(watch.found(sent.flatMap(secretsOf)), []);
+describe("the secrets that are searched for", () => {
+	it("reached the fallback in at least ten transactions", () => {
+		const raws = sent.map(({ raw, hash }) => ({ name: hash, value: raw }));
+		assert.ok(watch.foundAt("requests to the fallback", raws).length >= 10);
+	});
+
+	it("reached each upstream in its logins", () => {
+		const login = (text: string) => ({ name: text, value: `Basic ${Buffer.from(text).toString("base64")}` });
+		for (const [place, text] of [
+			["requests to the relay", RELAY_LOGIN],
+			["requests to the fallback", FALLBACK_LOGIN],
+			["requests to the node", NODE_LOGIN],
+		] as const) {
+			const logins = [RELAY_LOGIN, FALLBACK_LOGIN, NODE_LOGIN].map(login);
+			assert.deepEqual(watch.foundAt(place, logins), [text], place);
+		}
+	});
 });
 
-test("call data is only in answers by hash", () => {
-	assert.deepEqual(watch.found([{ name: "call data", value: CALLDATA }], ["by hash"]), []);
-});
-
-test("no output contains a secret, a credential or an upstream's text", () => {
-	// What is streamed is the relay's own, whatever it is.
-	assert.deepEqual(watch.found(SECRETS, ["pages while the relay fails"]), []);
-});
-
-test("a pending transaction by its hash has v, r, s, yParity and gasPrice 0x0, from any upstream", () => {
-	const zero = { v: "0x0", r: "0x0", s: "0x0", yParity: "0x0", gasPrice: "0x0" };
-	assert.ok(shown.length >= 4, `${shown.length}`);
-	for (const { v, r, s, yParity, gasPrice } of shown) assert.deepEqual({ v, r, s, yParity, gasPrice }, zero);
-});
-
-test("it shuts down in order, and has printed nothing but its log", () => {
+it("boost shut down in order, and printed nothing but its log", () => {
 	assert.deepEqual([exit.code, exit.stderr], [0, ""]);
 	const lines = exit.stdout.trimEnd().split("\n");
 	assert.ok(lines.length > 4, `${lines.length}`);
 	for (const line of lines) assert.equal(typeof JSON.parse(line), "object");
 });
 
-function withLogin(url: string, login: string): string {
-	return url.replace("//", `//${login}@`);
+function columns(): Readonly<Record<Column, readonly Secret[]>> {
+	const named = (values: readonly string[]) => values.map((value) => ({ name: value, value }));
+	const login = (text: string) => [text, ...text.split(":")];
+	return {
+		"raw transaction": sent.map(({ raw, hash }) => ({ name: hash, value: raw })),
+		signature: sent.flatMap(({ raw, hash }) => signatureOf(raw, hash)),
+		"call data": named([CALLDATA]),
+		"boost's secret": named([BOOST_SECRET]),
+		"operator's token": named([ADMIN_TOKEN]),
+		"relay's credentials": named(login(RELAY_LOGIN)),
+		"fallback's credentials": named([FALLBACK_KEY, ...login(FALLBACK_LOGIN)]),
+		"node's credentials": named([NODE_KEY, ...login(NODE_LOGIN)]),
+		"relay's text": named([WORDS.relay]),
+		"fallback's or node's text": named([WORDS.fallback, WORDS.node]),
+	};
 }
 
-function secretsOf({ raw }: Signed): readonly Secret[] {
-	const { signature, hash } = Transaction.from(raw);
-	return [
-		{ name: `transaction ${hash}`, value: raw },
-		{ name: `r of ${hash}`, value: signature?.r ?? "" },
-		{ name: `s of ${hash}`, value: signature?.s ?? "" },
-	];
+function withLogin(url: string, login: string): string {
+	return url.replace("//", `//${login}@`);
 }
 
 function post(
@@ -166,14 +215,14 @@ async function submit(place: string, path = "/fast?referrer=someone"): Promise<S
 }
 
 async function scenario(): Promise<void> {
-	const first = await submit("answers while all is well");
+	const first = await submit("answers while all is healthy");
 	await lookAround();
-	for (const body of badBodies(first.raw)) await post("answers to bad requests", body);
+	for (const body of refusedBodies(first.raw)) await post("answers to bad requests", body);
 	for (const path of [`/tx/${first.raw}`, `/fast/${first.raw}`, `/tx/${first.raw}/events`])
 		await watch.fetched("pages of bad paths", `${boost.url}${path}`);
 	const token = { authorization: `Bearer ${ADMIN_TOKEN}` };
-	await post("admin", "", "/admin/close", { authorization: "Bearer guessed" });
-	await post("admin", "", "/admin/close", token);
+	await post("answers of the operator's pages", "", "/admin/close", { authorization: "Bearer guessed" });
+	await post("answers of the operator's pages", "", "/admin/close", token);
 	// Forced closed, each request finds out for itself.
 	for (const fault of RELAY_FAULTS) {
 		await fixture.wires.relay.set(fault, fault.kind === "late" ? "submissions" : undefined);
@@ -183,7 +232,7 @@ async function scenario(): Promise<void> {
 		await watch.fetched("pages while the relay fails", `${boost.url}/info`).catch(() => "cut");
 		await lookAround();
 	}
-	await post("admin", "", "/admin/open", token);
+	await post("answers of the operator's pages", "", "/admin/open", token);
 	for (const [what, script] of Object.entries(FALLBACK_FAULTS)) {
 		fallback.answerWith(script);
 		await submit(`answers while the fallback answers ${what}`);
@@ -210,11 +259,14 @@ async function scenario(): Promise<void> {
 	exit = await boost.kill("SIGTERM", 25_000);
 	watch.saw("log", exit.stdout);
 	watch.saw("stderr", exit.stderr);
+	watch.saw("requests to the relay", JSON.stringify(fixture.wires.relay.requests()));
+	watch.saw("requests to the fallback", fallback.posts.map(({ text }) => text).join("\n"));
+	watch.saw("requests to the node", [...node.credentials, JSON.stringify(node.calls())].join("\n"));
 }
 
 /** What is shown of it; null where nobody has it. */
 async function byHash({ hash }: Signed): Promise<unknown> {
-	const text = await call("by hash", "eth_getTransactionByHash", [hash]);
+	const text = await call("eth_getTransactionByHash", "eth_getTransactionByHash", [hash]);
 	const { result } = JSON.parse(text) as { result?: Record<string, unknown> | null };
 	if (result?.blockHash === null) shown.push(result);
 	return result ?? null;
@@ -228,36 +280,4 @@ async function lookAround(): Promise<void> {
 		await watch.fetched("status", `${boost.url}/tx/${tx.hash}`);
 		await byHash(tx);
 	}
-}
-
-/** The raw transaction in bodies that are refused, each for another reason. */
-function badBodies(raw: string): string[] {
-	const one = (method: unknown, params: unknown, more: object = {}): string =>
-		JSON.stringify({ jsonrpc: "2.0", id: 1, method, params, ...more });
-	const flipped = `${raw.slice(0, -2)}${raw.endsWith("00") ? "01" : "00"}`;
-	return [
-		raw,
-		`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["${raw}"`,
-		...[
-			[raw, raw],
-			{ raw },
-			[{ raw }],
-			[[raw]],
-			[raw.slice(2)],
-			[`${raw}0`],
-			[`${raw}00`],
-			[raw.slice(0, -10)],
-		].map((params) => one("eth_sendRawTransaction", params)),
-		one("eth_sendRawTransaction", [flipped]),
-		one("eth_sendRawTransactionSync", [raw, raw]),
-		one("eth_sendPrivateTransaction", [{ tx: raw }]),
-		one("eth_sendBundle", [{ txs: [raw, raw] }]),
-		one(raw, []),
-		one("eth_getTransactionByHash", [raw]),
-		one("eth_cancelTransaction", [raw]),
-		one("eth_getTransactionCount", [raw, "pending"]),
-		one("eth_sendRawTransaction", [raw], { jsonrpc: raw }),
-		one("eth_sendRawTransaction", [raw], { id: { raw } }),
-		`[${one("eth_sendRawTransaction", [flipped])},${one("nope", [raw])}]`,
-	];
 }

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { runSequences } from "../../model/run.ts";
 
-const SEQUENCES = 3;
+const SEQUENCES = 2;
 const STEPS = 18;
 
 it("statuses, nonces and builders' orders agree with a model, for random commands", async (context) => {

@@ -1,15 +1,21 @@
-// Clients that abuse event streams and waits: too many of them, hang-ups, and garbage in headers. The limits must
-// hold, nothing may be left behind, and other clients must not suffer.
+// Clients that abuse event streams and waits: too many of them, hang-ups, and garbage in headers. The limits hold, nothing is left
+// behind, and other clients are served. A shutdown answers every wait and ends every stream.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createLogger } from "../../../shared/log.ts";
 import { EventStreamReader, postText, RawConnection, requestText, WsClient } from "../../support/clients.ts";
-import { figureOf, type WireAnswer } from "../../support/relayClient.ts";
+import { figureOf, metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/systems.ts";
+import {
+	type ProcessSystem,
+	startProcessSystem,
+	startSystem,
+	type TestSystem,
+} from "../../support/systems.ts";
 import { resetSocket } from "../../support/tcpProxy.ts";
+import { rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 import { CancelFixture } from "../../support/userFixtures.ts";
 
@@ -18,6 +24,9 @@ const SYNC = "eth_sendRawTransactionSync";
 const MAX_STREAMS = 16;
 const MAX_WAITS = 256;
 const LONGEST_MS = 25_000;
+/** At a shutdown. */
+const STREAMS = 100;
+const WAITS = 50;
 
 const faults: string[] = [];
 const log = createLogger("error", "relay", { write: (line) => void faults.push(line) });
@@ -193,7 +202,7 @@ describe("waits", () => {
 		});
 		for (const one of connections) one.destroy();
 		for (const ws of sockets) ws.terminate();
-		await until("there are places again", async () => !(await isRefused(tx, 7)), 5_000);
+		await until("there are places again", async () => !(await isRefused(tx, 7)));
 	});
 
 	it("one client gets a few waits with large requests, and errors at once for the others; other clients can still wait", async () => {
@@ -222,7 +231,7 @@ describe("waits", () => {
 		assert.equal((await ws.next()).id, 3, "its large one waits");
 		for (const one of connections) one.destroy();
 		ws.terminate();
-		await until("there is room again", async () => !(await isRefused(tx, 8)), 5_000);
+		await until("there is room again", async () => !(await isRefused(tx, 8)));
 	});
 
 	/** Whether one more wait of the client, for a millisecond, finds no place. */
@@ -232,4 +241,62 @@ describe("waits", () => {
 		one.destroy();
 		return errorOf(body)?.message.includes("too many calls") === true;
 	}
+});
+
+describe("a shutdown while many follow and wait", () => {
+	let processes: ProcessSystem;
+	before(async () => {
+		processes = await startProcessSystem({ env: { TRUST_PROXY: "1" } });
+	});
+	after(() => processes.stop());
+
+	it("ends streams in order, and each wait by code 4 with its hash", async () => {
+		const relay = await processes.start();
+		const txs = Array.from({ length: WAITS }, (_, i) => {
+			const by = testAccount(7_000 + i);
+			return { by, raw: `0x${rawTransaction({ by }).toString("hex")}`, hash: signedTransaction({ by }).hash };
+		});
+		await processes.chain.batch(
+			txs.map(({ by }) => ({ method: "anvil_setBalance", params: [by.address, "0x8ac7230489e80000"] })),
+		);
+		await Promise.all(txs.map(({ raw }) => relay.client.send(raw)));
+		const streams = await Promise.all(
+			Array.from({ length: STREAMS }, (_, i) =>
+				EventStreamReader.open(`${relay.url}/tx/${txs[i % WAITS]?.hash}/events`, {
+					"x-forwarded-for": `203.0.113.${i}`,
+				}),
+			),
+		);
+		const calls = txs.map(({ raw }, id) => ({
+			...{ jsonrpc: "2.0", id, method: "eth_sendRawTransactionSync", params: [raw, 25_000] },
+		}));
+		// By HTTP one by one and in a batch, and by a websocket.
+		const [single, batch, overWs] = [calls.slice(0, 20), calls.slice(20, 30), calls.slice(30)];
+		const answers: WireAnswer[] = [];
+		const take = (body: string) => void answers.push(...[JSON.parse(body) as WireAnswer].flat());
+		for (const body of [...single, batch]) {
+			const connection = await RawConnection.open(relay.port);
+			connection.write(postText("/fast", body));
+			void connection.answer().then((answer) => take(answer.body));
+		}
+		const ws = await WsClient.open(`ws://127.0.0.1:${relay.port}/fast`);
+		ws.socket.on("message", (data) => take(String(data)));
+		for (const call of overWs) ws.send(call);
+		ws.send({ jsonrpc: "2.0", id: "last", method: "eth_chainId", params: [] });
+		await until("all calls are under way", () => answers.some(({ id }) => id === "last"));
+		const text = await metricsOf(relay.url);
+		assert.match(text, new RegExp(`^relay_event_streams ${STREAMS}$`, "m"));
+		assert.equal(answers.length, 1, "all wait");
+
+		const exit = await relay.kill("SIGTERM");
+		assert.deepEqual([exit.code, exit.stderr], [0, ""]);
+		for (const stream of streams) assert.equal(await stream.over(), "end");
+		await until("all are answered", () => answers.length === WAITS + 1);
+		for (const { id, error } of answers) {
+			if (id === "last") continue;
+			assert.deepEqual([error?.code, error?.data], [4, txs[Number(id)]?.hash]);
+			assert.match(error?.message ?? "", /wasn't processed in .*shutting down/);
+		}
+		assert.equal((await ws.closed()).code, 1012);
+	});
 });
