@@ -23,14 +23,15 @@ const SCHEMAS = 256;
 
 let own: Promise<string> | null = null;
 /** Unused schemas for processes. */
-const free: string[] = isOnPostgres ? await newSchemas() : [];
+let free: readonly string[] = [];
+let used = 0;
 const urls = new Map<string, string>();
 
 /** Adds the database URL for its DATA_DIR to a process's `env`, unless it has one, or LMDB is used. */
 export function onEngine<E extends Env>(env: E): E {
 	const { DATA_DIR } = env;
 	if (!isOnPostgres || DATA_DIR === undefined || env.DATABASE_URL !== undefined) return env;
-	const url = urls.get(DATA_DIR) ?? free.pop();
+	const url = urls.get(DATA_DIR) ?? free[used++];
 	if (url === undefined) throw new Error(`a test process may have ${SCHEMAS} stores of processes`);
 	urls.set(DATA_DIR, url);
 	return { ...env, DATABASE_URL: url };
@@ -67,11 +68,13 @@ export async function peek(
 	return (row as { value: Buffer } | undefined)?.value ?? null;
 }
 
-async function newSchemas(): Promise<string[]> {
+/** With TEST_STORES=postgres, to be called before any process is started. */
+export async function prepareStores(): Promise<void> {
+	if (!isOnPostgres) return;
 	const names = Array.from({ length: SCHEMAS }, (_, i) => `p${process.pid}_${i}`);
 	const base = await database();
 	await query(base, names.map((name) => `CREATE SCHEMA ${name}`).join(";"));
-	return names.map((name) => inSchema(base, name));
+	free = names.map((name) => inSchema(base, name));
 }
 
 function inSchema(base: string, schema: string): string {

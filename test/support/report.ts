@@ -1,5 +1,5 @@
-// The report of a test run for the events of node:test. A green run prints a line a minute and a summary; a failure is printed
-// when it happens, and named again in the summary. node:test sets the exit code of the processes, the runner its own.
+// The report of a test run for the events of node:test. A green run prints a line a minute and a summary; a failure is printed once,
+// with what its file has printed, and named in the summary. node:test sets the exit code of the processes, the runner its own.
 
 import { relative } from "node:path";
 import { inspect } from "node:util";
@@ -26,10 +26,12 @@ export interface TestEvent {
 
 /** The name of the suite that a whole file is (see runner.ts). */
 const OF_A_FILE = /^test\//;
+/** Characters kept of what a file prints. */
+const OUTPUT_LENGTH = 64 * 1024;
 /** The number of slowest files in the summary. */
 const SLOWEST = 60;
 
-/** Collects the events of one or more rounds. */
+/** Collects the events of all test processes. */
 export class Report {
 	/** Whether figures that tests report are printed. */
 	readonly #isVerbose: boolean;
@@ -37,8 +39,6 @@ export class Report {
 	readonly #files = new Map<string, number>();
 	/** Files that have begun and not ended. */
 	readonly #running = new Set<string>();
-	/** The names of the suites around the current test, the outermost first. */
-	readonly #around: string[] = [];
 	readonly #failed: string[] = [];
 	readonly #skipped = new Map<string, number>();
 	#passed = 0;
@@ -52,30 +52,47 @@ export class Report {
 		return this.#failed.length === 0;
 	}
 
-	/** Counts the event, and returns what is to be printed now. */
-	take({ type, data }: TestEvent): string {
-		const { name = "", nesting = 0, message = "" } = data;
-		switch (type) {
-			case "test:stdout":
-			case "test:stderr":
-				return message;
-			case "test:diagnostic":
-				return this.#isVerbose && nesting > 0 ? `${whereOf(data)} ${message}\n` : "";
-			// Reported when they happen; the others in the order of the processes, which may be minutes later.
-			case "test:dequeue":
-				if (nesting === 0 && OF_A_FILE.test(name)) this.#running.add(name);
-				return "";
-			case "test:complete":
-				this.#complete(data);
-				return "";
-			case "test:start":
-				this.#around.splice(nesting, Number.POSITIVE_INFINITY, name);
-				return "";
-			case "test:fail":
-				return this.#fail(data);
-			default:
-				return "";
-		}
+	/** A function that counts the events of one process, and returns what is to be printed now. */
+	ofProcess(): (event: TestEvent) => string {
+		/** The names of the suites around the current test, the outermost first. */
+		const around: string[] = [];
+		/** What the current file has printed, which is printed here when one of its tests fails. */
+		let output = "";
+		let hasFailed = false;
+		return ({ type, data }) => {
+			const { name = "", nesting = 0, message = "" } = data;
+			switch (type) {
+				case "test:stdout":
+				case "test:stderr":
+					if (hasFailed || this.#isVerbose) return message;
+					output = `${output}${message}`.slice(-OUTPUT_LENGTH);
+					return "";
+				case "test:diagnostic":
+					return this.#isVerbose && nesting > 0 ? `${whereOf(data)} ${message}\n` : "";
+				case "test:dequeue":
+					if (nesting > 0 || !OF_A_FILE.test(name)) return "";
+					this.#running.add(name);
+					output = "";
+					hasFailed = false;
+					return "";
+				case "test:complete":
+					this.#complete(data);
+					return "";
+				case "test:start":
+					around.splice(nesting, Number.POSITIVE_INFINITY, name);
+					return "";
+				case "test:fail": {
+					const failure = this.#fail(data, around.slice(0, nesting));
+					if (failure === "") return "";
+					const before = output;
+					output = "";
+					hasFailed = true;
+					return `${before}${failure}`;
+				}
+				default:
+					return "";
+			}
+		};
 	}
 
 	/** One line about the state after so many minutes. */
@@ -108,10 +125,10 @@ export class Report {
 		} else if (details?.passed === true && !isSuite && nesting > 0) this.#passed += 1;
 	}
 
-	#fail(data: TestEvent["data"]): string {
-		const { name = "", nesting = 0, details } = data;
+	#fail(data: TestEvent["data"], around: readonly string[]): string {
+		const { name = "", details } = data;
 		if (isOfSubtests(details?.error)) return "";
-		const path = [...this.#around.slice(0, nesting), name].join(" > ");
+		const path = [...around, name].join(" > ");
 		const title = `${whereOf(data)} ${path}`;
 		this.#failed.push(title);
 		const cause = inspect(causeOf(details?.error), { depth: 6 });

@@ -87,16 +87,21 @@ export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
 	const everyMinute = setInterval(() => say(report.progress(Math.round(minutes()))), MINUTE_MS);
 	let count = 0;
+	/** Runs processes one after another, until none of the round is left. */
+	const work = async (left: TestProcess[], fileMs: number): Promise<void> => {
+		for (let one = left.shift(); one !== undefined; one = left.shift()) {
+			count += 1;
+			const path = join(folder, `process${count}.test.mjs`);
+			writeFileSync(path, moduleOf(one, fileMs));
+			const events = run({ files: [path], timeout: fileMs * one.files.length });
+			const taken = report.ofProcess();
+			for await (const event of events) say(taken(event));
+		}
+	};
 	try {
 		for (const { processes, concurrency, fileMs = FILE_MS } of rounds) {
-			const files = processes.map((one) => {
-				count += 1;
-				const path = join(folder, `process${count}.test.mjs`);
-				writeFileSync(path, moduleOf(one, fileMs));
-				return path;
-			});
-			const processMs = fileMs * Math.max(1, ...processes.map((one) => one.files.length));
-			for await (const event of run({ files, concurrency, timeout: processMs })) say(report.take(event));
+			const left = [...processes];
+			await Promise.all(Array.from({ length: concurrency }, () => work(left, fileMs)));
 		}
 	} finally {
 		clearInterval(everyMinute);
@@ -128,7 +133,9 @@ function moduleOf({ files, env = {} }: TestProcess, fileMs: number): string {
 		// Imported when the environment is set.
 		`const { endInTime } = await import(${support("./endInTime.ts")});`,
 		`const { reportLogs } = await import(${support("./processLogs.ts")});`,
+		`const { prepareStores } = await import(${support("./engine.ts")});`,
 		`afterEach(reportLogs);`,
+		`await prepareStores();`,
 		...suites,
 		`after(() => endInTime(${END_MS}));`,
 		"",

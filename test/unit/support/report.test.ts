@@ -12,7 +12,7 @@ const NAME = "test/a.test.ts";
 /** The text that a report prints for these events, and its summary. */
 function printed(events: readonly TestEvent[], isVerbose = false) {
 	const report = new Report({ isVerbose });
-	const text = events.map((event) => report.take(event)).join("");
+	const text = events.map(report.ofProcess()).join("");
 	return { text, summary: report.summary(1.25), progress: report.progress(3), isGreen: report.isGreen };
 }
 
@@ -84,11 +84,20 @@ test("the line of each minute has the counts and the files that are running", ()
 	);
 });
 
-test("figures are printed with VERBOSE alone; what a process prints is always", () => {
+test("figures and output are printed with VERBOSE; output of a file also with its failures", () => {
 	const figure = event("diagnostic", "", 1, { line: 3, message: "sixteen in 468 ms" });
-	const warning = event("stderr", "", 0, { message: "(node) a warning\n" });
-	assert.equal(printed([figure, warning]).text, "(node) a warning\n");
-	assert.equal(printed([figure], true).text, "test/a.test.ts:3 sixteen in 468 ms\n");
+	const begin = event("dequeue", NAME, 0);
+	const [first, second] = ["first", "second"].map((message) =>
+		event("stderr", "", 0, { message: `${message}\n` }),
+	);
+	assert.ok(first !== undefined && second !== undefined);
+	assert.equal(printed([begin, figure, first]).text, "");
+	assert.equal(printed([begin, figure, first], true).text, "test/a.test.ts:3 sixteen in 468 ms\nfirst\n");
+	assert.match(
+		printed([begin, first, failed("bad", "cause"), second]).text,
+		/^first\nFAILED .*\nsecond\n$/s,
+	);
+	assert.doesNotMatch(printed([begin, first, begin, failed("bad", "cause")]).text, /first/);
 });
 
 const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;

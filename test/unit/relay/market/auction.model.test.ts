@@ -1,7 +1,6 @@
 // Properties of the auction, tested against a small model: random bids, replacements, cancels, heads, payments in full and short, backruns
 // elsewhere in the block, reorganisations, restarts, failing or missing simulations, restricted builders, and targets that fail,
-// end or come back. After each step each builder must have exactly the bids that the rules give a place, which the model finds
-// by brute force: the dearest proven bid is out, and nobody is barred who has not paid short right behind its target.
+// end or come back. After each step each builder must have the bids that a brute-force model finds, and nobody is barred unfairly.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
