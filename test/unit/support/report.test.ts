@@ -93,10 +93,7 @@ test("figures and output are printed with VERBOSE; output of a file also with it
 	assert.ok(first !== undefined && second !== undefined);
 	assert.equal(printed([begin, figure, first]).text, "");
 	assert.equal(printed([begin, figure, first], true).text, "test/a.test.ts:3 sixteen in 468 ms\nfirst\n");
-	assert.match(
-		printed([begin, first, failed("bad", "cause"), second]).text,
-		/^first\nFAILED .*\nsecond\n$/s,
-	);
+	assert.match(printed([begin, first, failed("bad", "cause"), second]).text, /^first\nFAILED .*\nsecond\n$/s);
 	assert.doesNotMatch(printed([begin, first, begin, failed("bad", "cause")]).text, /first/);
 });
 
