@@ -1,5 +1,5 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one fails. `--path` and
-// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|scale|rolling|files|edges|alerts` runs one of
+// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|scale|rolling|files|alerts` runs one of
 // them, `--minutes N` shortens boost, attacks and scale, `--write` puts boost's measurements into docs/benchmarks.md.
 
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,6 @@ import { longAlerts } from "./long/alerts.ts";
 import { longAttacks } from "./long/attacks.ts";
 import { longBoost } from "./long/boost.ts";
 import { longControl } from "./long/control.ts";
-import { longEdges } from "./long/edges.ts";
 import { longFiles } from "./long/files.ts";
 import { longRolling } from "./long/rolling.ts";
 import { longScale } from "./long/scale.ts";
@@ -41,7 +40,7 @@ const COMMAND = {
 		sequences: "random sequences of control",
 		steps: "steps of each sequence",
 		minutes: "of boost, attacks and scale",
-		only: "one part: control, boost, attacks, scale, rolling, files or edges",
+		only: "one part: control, boost, attacks, scale, rolling, files or alerts",
 		write: "puts boost's table into docs/benchmarks.md",
 		path: "with --seed and --replay: a failure of control, as its report says",
 		replay: "see --path",
@@ -78,11 +77,9 @@ const parts = Object.entries({
 	scale,
 	rolling,
 	files,
-	edges: longEdges,
 	alerts,
 }).filter(([name]) => only === undefined || name === only);
-if (parts.length === 0)
-	throw new Error("--only is control, boost, attacks, scale, rolling, files, edges or alerts");
+if (parts.length === 0) throw new Error("--only is control, boost, attacks, scale, rolling, files or alerts");
 // One for all parts, so that it can be stopped: it would keep this process alive.
 const postgres = await startPostgres({ connections: 200 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();

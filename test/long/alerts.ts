@@ -122,9 +122,14 @@ export const STATES: readonly State[] = [
 	},
 ];
 
+/** Whether Prometheus is installed. */
+export function hasPrometheus(): boolean {
+	return spawnSync("prometheus", ["--version"]).error === undefined;
+}
+
 /** Says what was seen; resolves to whether each alert fired, and ceased. */
 export async function longAlerts(say: (line: string) => void): Promise<boolean> {
-	if (spawnSync("prometheus", ["--version"]).error !== undefined) {
+	if (!hasPrometheus()) {
 		say("alerts: Prometheus is not installed here (apt-get install prometheus): no alert was fired");
 		return true;
 	}

@@ -86,8 +86,12 @@ async function cellOn(
 	}
 }
 
-/** A relay that dies and comes back all the time; nothing that was acknowledged may be lost. */
-async function killAndRestart({ seed, minutes, say }: Omit<LongBoostOptions, "write">): Promise<boolean> {
+/** A relay that is killed and restarted all the time; resolves to whether nothing acknowledged was lost. */
+export async function killAndRestart({
+	seed,
+	minutes,
+	say,
+}: Omit<LongBoostOptions, "write">): Promise<boolean> {
 	const world = await startWorld({ blockMs: 500, builder: "plain", accounts: KILL_ACCOUNTS });
 	try {
 		return await killing(world, { seed, minutes, say });
