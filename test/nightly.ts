@@ -1,6 +1,6 @@
-// `npm run test:nightly`: everything that takes longer than `npm test` may, within an hour: the files that end in `.nightly.ts`, the
-// long forms of others (see support/length.ts), and the integration tests before an edge and on PostgreSQL. CONTRIBUTING.md lists
-// them.
+// `npm run test:nightly`: everything that takes longer than `npm test` may, within an hour: the integration tests before an edge, and
+// at length on PostgreSQL; the long forms of others (see support/length.ts); and the files that end in `.nightly.ts`, which
+// CONTRIBUTING.md lists.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,15 +23,18 @@ const FILE_MS = 20 * 60_000;
 
 const integration = filesEnding(".test.ts").filter((file) => INTEGRATION.test(file));
 const edges = integration.filter((file) => !DEPLOYMENT.test(file) && !(file in NO_EDGE));
-const sized = filesEnding(".test.ts").filter((file) =>
-	/\bsized\(/.test(readFileSync(join(ROOT, file), "utf8")),
+const longForms = filesEnding(".test.ts").filter(
+	(file) => !INTEGRATION.test(file) && /\bsized\(/.test(readFileSync(join(ROOT, file), "utf8")),
 );
 const isGreen = await runRounds([
 	{
 		processes: [
 			...dealt(edges, SHARED).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
-			...dealt(integration, SHARED).map((one) => ({ ...one, env: { [STORES]: "postgres" } })),
-			...alone(sized).map((one) => ({ ...one, env: { [LENGTH]: "long" } })),
+			...dealt(integration, SHARED).map((one) => ({
+				...one,
+				env: { [STORES]: "postgres", [LENGTH]: "long" },
+			})),
+			...alone(longForms).map((one) => ({ ...one, env: { [LENGTH]: "long" } })),
 		],
 		concurrency: 4,
 	},

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import type { Wallet } from "ethers";
 import { type Browser, chromium as engine } from "playwright-core";
+import { sized } from "./length.ts";
 
 export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
@@ -88,8 +89,13 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 	};
 }
 
-/** In which every page is looked at. */
-export const LOOKS = { light: {}, dark: { dark: true }, phone: { width: 390 } };
+type Looks = Readonly<Record<string, Pick<PageOptions, "dark" | "width">>>;
+const ALL_LOOKS: Looks = { light: {}, dark: { dark: true }, phone: { width: 390 } };
+/** Colour schemes and widths that every page is checked in. Pictures are taken in all. */
+export const LOOKS: Looks =
+	process.env.SCREENSHOTS === undefined
+		? sized<Looks>({ light: {}, "dark phone": { dark: true, width: 390 } }, ALL_LOOKS)
+		: ALL_LOOKS;
 
 /** The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself there. */
 export async function fits({ page }: Pick<OpenPage, "page">, name: string): Promise<void> {
