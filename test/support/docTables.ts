@@ -14,6 +14,7 @@ import { openRpc } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
 import { START_PORTS } from "../devnet/startLayout.ts";
 import { documents, OPENRPC, ROOT, textOf } from "./documents.ts";
+import { filesEnding } from "./runner.ts";
 
 /** Which searchers see a transaction. */
 const SHARING: Readonly<Record<EndpointPolicy["sharing"], string>> = {
@@ -62,7 +63,21 @@ export function docTables(): Readonly<Record<string, string>> {
 		),
 		ports: table(["process", "default port", "setting"], PORTS),
 		mainnet: MAINNET_BUILDERS.map(({ name }) => name).join(", "),
+		nightly: table(
+			["file", "what it shows"],
+			filesEnding(".nightly.ts").map((file) => [`\`${file}\``, openingOf(file)]),
+		),
 	};
+}
+
+/** The first sentence of a file's opening comment. */
+function openingOf(file: string): string {
+	const [comment = ""] = /^(\/\/ .*\n)+/.exec(textOf(file)) ?? [];
+	const text = comment
+		.replaceAll(/^\/\/ /gm, "")
+		.replaceAll("\n", " ")
+		.trim();
+	return /^.*?[.:](?= |$)/.exec(text)?.[0].replace(/:$/, ".") ?? text;
 }
 
 /** Every port that a process may listen on. */
