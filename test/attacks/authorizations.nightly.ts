@@ -1,5 +1,5 @@
-// Recovering the signers of authorizations (EIP-7702) takes much computing for few bytes: bundles full of them, at relay and
-// boost, delay nobody else, now and at the heads for which they stay.
+// Bundles full of authorizations (EIP-7702) at relay and boost delay no honest user, when they arrive and at the heads for which they
+// stay. Their signers cost much computing for few bytes. Its short form is in floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

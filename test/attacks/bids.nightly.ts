@@ -1,5 +1,5 @@
-// Bids of one address that all compete with each other, since their senders bid with one nonce on many targets: working out
-// their places keeps the event loop of nobody, while they are made and at a head. One sender's bids are few.
+// Hundreds of bids of one address whose senders bid with one nonce on many targets block the relay's event loop neither while they are
+// made nor at a head. The limit for one sender is in floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,6 +1,6 @@
-// Cheats from two, three and ten network addresses, that never pay, that revert, and that pay first and lie later: an honest
-// searcher bids on each target before, while and after they do, and what becomes of his bid and of the user's refund is read
-// from each block.
+// Cheats from two, three and ten network addresses keep out no honest searcher. They never pay, revert, or pay first and lie later; the
+// searcher bids on each target before, during and after, and its bid and the user's refund are read from each block. Its short form
+// is in cheats.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

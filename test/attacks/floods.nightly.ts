@@ -1,5 +1,5 @@
-// The floods of floods.test.ts at full size, by the clock: an honest user's requests take no longer than LIMITS_MS before, during
-// and after each, and the memory of the relay stays below 512 MiB.
+// The floods of floods.test.ts at full size delay no honest user beyond LIMITS_MS, before, during and after each; the relay's memory
+// stays below 512 MiB.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

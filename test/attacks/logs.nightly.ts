@@ -1,5 +1,5 @@
-// Tests what one client's subscriptions to logs, its filters and its pings may cost the others: no turn of the event loop is long,
-// no memory is filled by what nobody reads, and an honest user's submissions, bids, reads and logs come in time.
+// One client's log subscriptions, filters and pings never block the event loop for long and fill no memory, and an honest user's
+// submissions, bids, reads and logs arrive in time. The limits by count are in floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// A web page has its visitor's browser send as much as it can, from the visitor's own address: submissions, bids, reads, filters,
-// websockets that it never reads, and cancels of the visitor's transaction. The visitor's wallet is served all the time.
+// A web page that makes its visitor's browser send everything at once, from the visitor's own address, delays no request of the
+// visitor's wallet: submissions, bids, reads, filters, unread websockets and cancels. The limits by count are in floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,4 +1,5 @@
-// The long forms of `npm run test:long`, each for as many minutes as the nightly run has. A failure prints the seed that repeats it.
+// The long forms of `npm run test:long`: the control model, kills behind boost, all attacks at once, a rolling restart, ten minutes of
+// faults of every kind, and each alert. A failure prints the seed that repeats it.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

@@ -77,7 +77,7 @@ function openingOf(file: string): string {
 		.replaceAll(/^\/\/ /gm, "")
 		.replaceAll("\n", " ")
 		.trim();
-	return /^.*?[.:](?= |$)/.exec(text)?.[0].replace(/:$/, ".") ?? text;
+	return /^.*?[^.]\.(?= |$)/.exec(text)?.[0] ?? text;
 }
 
 /** Every port that a process may listen on. */

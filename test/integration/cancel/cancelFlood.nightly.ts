@@ -1,5 +1,5 @@
-// An account that submits and cancels as fast as it can, until the relay refuses it: nothing is left in the pool, in the records or
-// at the builders, and submissions of other clients are only a few times slower. Its short form is in cancelRaces.test.ts.
+// An account that submits and cancels until the relay refuses it leaves nothing in pool, records or builders, and slows down others'
+// submissions at most eightfold. Its short form is in cancelRaces.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

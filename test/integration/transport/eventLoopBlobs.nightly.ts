@@ -1,6 +1,6 @@
-// One client sends transactions of six blobs each without cell proofs, as many as its limits let through: no turn of the event loops
-// of relay and boost, which are processes of their own, takes longer than 20 ms, and another client's submission is answered within a
-// second: with a blob or without, and cell proofs are computed for it when those of one blob of the first are done.
+// Transactions of six blobs each without cell proofs, as many as one client may send, block the event loops of relay and boost for 20 ms
+// at most, and another client's submission is answered within a second. The order of the proofs is in
+// test/unit/shared/ethereum/blobProofs.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
