@@ -29,7 +29,7 @@ const OF_A_FILE = /^test\//;
 /** Characters kept of what a file prints. */
 const OUTPUT_LENGTH = 64 * 1024;
 /** The number of slowest files in the summary. */
-const SLOWEST = 60;
+const SLOWEST = 10;
 
 /** Collects the events of all test processes. */
 export class Report {

@@ -144,6 +144,9 @@ export interface BlockOptions {
 	readonly reverted?: readonly Block[];
 }
 
+/** One for all, since its library takes seconds to load. Nothing waits too long for it by this clock. */
+const BLOB_PROOFS = new BlobProofs({}, { clock: new ManualClock() });
+
 /** All of it, at head 100. */
 export class StagesFixture {
 	readonly clock = new ManualClock();
@@ -181,12 +184,11 @@ export class StagesFixture {
 		this.store = new TransactionDisk({ kv: disk, log: silentLogger });
 		this.background = new Background({}, { log });
 		const { background } = this;
-		const blobProofs = new BlobProofs({}, { clock });
 		const transactions = new Transactions(
 			{ maxBytes: 256 * 1024 * 1024 },
 			{
 				...{ kv: disk, broadcaster: builders, tip, clock, onWritten: () => {} },
-				...{ background, blobProofs },
+				...{ background, blobProofs: BLOB_PROOFS },
 				// That the disk fails is no fault of ours.
 				log: { ...log, child: (part) => (part === "store" ? silentLogger : log) },
 				onChange: (sender, refresh) => this.runner.run(sender, "new", refresh),
@@ -223,7 +225,7 @@ export class StagesFixture {
 				...shared,
 				onLaterHead: () => {},
 				onOutcome: () => {},
-				blobProofs: new BlobProofs({}, { clock }),
+				blobProofs: BLOB_PROOFS,
 				work: { recover: recoverAddress },
 			},
 		);
