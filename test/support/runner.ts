@@ -27,14 +27,14 @@ export interface Round {
 	readonly processes: readonly TestProcess[];
 	/** How many at a time. */
 	readonly concurrency: number;
-	/** The longest that a file may take, in ms. Default 5 minutes. */
+	/** The longest that a file may take, in ms. Default 20 minutes. */
 	readonly fileMs?: number;
 }
 
-/** A file that hangs fails by its name, and does not keep the others from running. */
-const FILE_MS = 5 * 60_000;
+/** A file that hangs fails by its name, and does not keep the others from running. Twenty times what a file may take when idle. */
+const FILE_MS = 20 * 60_000;
 /** How long a process may take to end after its tests, in ms. */
-const END_MS = 20_000;
+const END_MS = 60_000;
 const MINUTE_MS = 60_000;
 /** Relay and boost run with it too: more room for young objects saves a tenth of a test process's time. */
 const NODE_OPTIONS = "--max-semi-space-size=32";
@@ -123,7 +123,8 @@ function moduleOf({ files, env = {} }: TestProcess, fileMs: number): string {
 	const suites = files.map((file) => {
 		const name = JSON.stringify(`${file}${how.join("")}`);
 		const url = JSON.stringify(pathToFileURL(join(ROOT, file)).href);
-		return `await describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); });`;
+		// Each is loaded when the one before it has ended, so that no file's hooks end up in another's suite.
+		return `await new Promise((resolve) => describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); after(resolve); }));`;
 	});
 	return [
 		...Object.entries(env).map(
