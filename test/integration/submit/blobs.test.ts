@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { concat, Transaction, Wallet } from "ethers";
-import { createPublicClient, http, toBlobs } from "viem";
+import { createPublicClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { deploying, EMITS } from "../../support/contracts.ts";
-import { blobMaker, type RealBlobs } from "../../support/realBlobs.ts";
+import { realBlobs, realKzg } from "../../support/realBlobs.ts";
 import { type Actor, GWEI, RelayFixture } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { rawTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
@@ -20,12 +20,11 @@ const ACCESS_LIST = [{ address: TARGET, storageKeys: [`0x${"07".repeat(32)}`] }]
 
 let system: TestSystem;
 let fixture: RelayFixture;
-let maker: ReturnType<typeof blobMaker>;
-let real: RealBlobs;
+const real = realBlobs();
+/** What a wallet computes with. */
+const kzg = realKzg(real);
 
 before(async () => {
-	maker = blobMaker();
-	real = maker.make(2, 2);
 	system = await startSystem({ builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }] });
 	fixture = new RelayFixture(system);
 	// The library for cell proofs takes seconds to load, and longer than a submission waits on a busy machine.
@@ -248,7 +247,7 @@ function withCellProofs(raw: string): string {
 	assert.equal(tx.blobWrapperVersion, null);
 	tx.blobs = (tx.blobs ?? []).map(({ data, commitment }) => ({
 		...{ data, commitment },
-		proof: concat(maker.kzg.computeCellsAndKzgProofs(Buffer.from(data.slice(2), "hex")).proofs),
+		proof: concat(kzg.cellProofs(Buffer.from(data.slice(2), "hex"))),
 	}));
 	tx.blobWrapperVersion = 1;
 	return tx.serialized;
@@ -269,21 +268,17 @@ describe("what a wallet makes is taken, with cell proofs in place of one proof a
 		const actor = await fixture.actor();
 		const raw = await new Wallet(actor.account.keyHex).signTransaction({
 			...{ type: 3, chainId: 31_337, nonce: 0, gasLimit: 100_000, to: TARGET, ...BLOB_FEES },
-			...{ kzg: maker.kzg, blobs: real.v0.blobs.map((blob) => Buffer.from(blob)) },
+			...{ kzg, blobs: real.v0.blobs.map((blob) => Buffer.from(blob)) },
 		});
 		const hash = String(Transaction.from(raw).hash);
 		assert.equal(await system.client.send(raw, "/fast"), hash);
 		await isMined(raw, hash, actor);
 	});
-	it("viem, of data", async () => {
+	it("viem, of raw blobs", async () => {
 		const actor = await fixture.actor();
 		const raw = await privateKeyToAccount(actor.account.keyHex as `0x${string}`).signTransaction({
 			...{ type: "eip4844", chainId: 31_337, nonce: 0, gas: 100_000n, to: TARGET, ...BLOB_FEES },
-			blobs: toBlobs({ data: "0x68656c6c6f", to: "bytes" }),
-			kzg: {
-				blobToKzgCommitment: (blob) => maker.kzg.blobToKzgCommitment(blob),
-				computeBlobKzgProof: (blob, commitment) => maker.kzg.computeBlobKzgProof(blob, commitment),
-			},
+			...{ kzg, blobs: real.v0.blobs },
 		});
 		const viem = createPublicClient({ transport: http(`${system.client.url}/fast`) });
 		const hash = await viem.sendRawTransaction({ serializedTransaction: raw });
