@@ -317,8 +317,8 @@ describe("in a bundle", () => {
 	];
 	it("blobs with one proof each go out with cell proofs", async () => {
 		const actor = await fixture.actor();
-		const v0 = actor.sign({ type: 3, sidecarVersion: 0, sidecar: real.v0 });
-		const v1 = actor.sign({ type: 3, sidecarVersion: 1, sidecar: real.v1 });
+		const v0 = actor.sign({ type: 3, sidecarVersion: 0, blobs: 2 });
+		const v1 = actor.sign({ type: 3, sidecarVersion: 1, blobs: 2 });
 		await system.client.call("mev_sendBundle", await bundle(v0.raw));
 		await fixture.waitUntilSent(v1);
 	});
