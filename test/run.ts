@@ -15,10 +15,7 @@ const FIRST = [
 	"test/integration/deploy/start.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
 ];
-/**
- * These compare times within one process, or depend on leases that a starved process loses. They run two at a time, when all others
- * have ended.
- */
+/** A starved process skips cells of the first, and loses the leases of the second. They run two at a time, when all others have ended. */
 const TIMED = ["test/faults/matrix.test.ts", "test/scale/takeover.test.ts"];
 /** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];

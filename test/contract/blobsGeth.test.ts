@@ -6,17 +6,16 @@ import { after, before, test } from "node:test";
 import { systemClock } from "../../shared/clock.ts";
 import { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
-import { blobMaker, FAULTY_TITLES, faultySidecar, type RealBlobs } from "../support/realBlobs.ts";
+import { FAULTY_TITLES, faultySidecar, realBlobs } from "../support/realBlobs.ts";
 import { type RecordedGeth, startRecordedGeth } from "../support/recordedGeth.ts";
 import { accountOf, signedTransaction, type TestAccount, type TestSidecar } from "../support/txFactory.ts";
 
 let geth: RecordedGeth;
 let proofs: BlobProofs;
-let real: RealBlobs;
+const real = realBlobs();
 before(async () => {
 	geth = await startRecordedGeth("blobs");
 	proofs = new BlobProofs({}, { clock: systemClock });
-	real = blobMaker().make(4, 2);
 });
 after(async () => {
 	await proofs?.stop();

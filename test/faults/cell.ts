@@ -2,7 +2,7 @@
 // the order of events is decided here; invariants.ts says what must hold.
 
 import { systemClock } from "../../shared/clock.ts";
-import { until } from "../support/until.ts";
+import { PATIENCE_MS, until } from "../support/until.ts";
 import { type BoostStatus, statusOf, statusWhen } from "./boostHere.ts";
 import { type CellParts, startCellParts } from "./cellParts.ts";
 import { type FaultCase, isUnserved } from "./faultCases.ts";
@@ -51,11 +51,10 @@ export interface CellResult extends Violations {
 	readonly figures: Figures;
 }
 
-const DEADLINE_MS = 20_000;
 /** One in so many is sent straight to the fallback, to compare. */
 const COMPARED = 10;
 
-/** Runs `fault` in a cell of its own. Rejects where something that must happen does not within 20 s. */
+/** Runs `fault` in a cell of its own. Rejects where something that must happen does not within two minutes. */
 export async function runCell(world: World, fault: FaultCase, options: CellOptions): Promise<CellResult> {
 	const { boost } = options;
 	const settings = { ...fault.settings, boost: { ...boost, ...fault.settings?.boost } };
@@ -135,7 +134,7 @@ class Cell {
 			sentAt >= since && (by === null || (kind === "sound" && upstream === by));
 		const what = `${count} answers by ${by ?? "anybody"}`;
 		const are = () => this.#traffic.sent.filter(counts).length >= count;
-		await this.#told(what, () => until(what, are, DEADLINE_MS));
+		await this.#told(what, () => until(what, are, PATIENCE_MS));
 	}
 
 	/** The fault comes, and goes again when all has been seen of it. A relapse is a short one. */
@@ -164,7 +163,7 @@ class Cell {
 	}
 
 	#status(what: string, is: (status: BoostStatus) => boolean): Promise<BoostStatus> {
-		return this.#told(what, () => statusWhen(what, this.#parts.boost.url, is, DEADLINE_MS));
+		return this.#told(what, () => statusWhen(what, this.#parts.boost.url, is, PATIENCE_MS));
 	}
 
 	/** `wait`, whose failure tells more. */

@@ -20,6 +20,8 @@ export interface FaultCase {
 	readonly slow?: boolean;
 	/** Whether it ends boost's own connections, so that its clients must send again. */
 	readonly cutsClients?: boolean;
+	/** Runs in the nightly run alone: the case or file that tests the same rule in `npm test`. */
+	readonly nightly?: string;
 	/** Requests that may meet the fault before it opens; 16 unless said, null: it depends on their rate. */
 	readonly hole?: number | null;
 }
@@ -62,21 +64,27 @@ function nodeCase(name: string, fault: () => WireFault, boost: CellSettings["boo
 	};
 }
 
+const MIDWAY = "reset midway through the answer";
+const OVERLOADED = "503 with a JSON-RPC body";
+const SUBMISSIONS_FAIL = "submissions get 502, all else is well";
+const NODE_DOWN = "node of the relay down";
+const RESTART = "restart of boost with its journal while the relay is out";
+
 /** Every fault, each once. */
 export const FAULT_CASES: readonly FaultCase[] = [
 	wireCase("refused connections", { kind: "refuse" }),
-	wireCase("black hole", { kind: "blackHole" }, { slow: true }),
+	wireCase("black hole", { kind: "blackHole" }, { slow: true, nightly: "accept and hang" }),
 	wireCase("accept and hang", { kind: "acceptHang" }, { slow: true }),
-	wireCase("reset on accept", { kind: "resetOnAccept" }),
-	wireCase("half-close", { kind: "halfClose" }),
-	wireCase("reset midway through the answer", { kind: "resetMidway" }),
-	wireCase("header drip", { kind: "headerDrip", everyMs: 20 }, { slow: true }),
+	wireCase("reset on accept", { kind: "resetOnAccept" }, { nightly: MIDWAY }),
+	wireCase("half-close", { kind: "halfClose" }, { nightly: MIDWAY }),
+	wireCase(MIDWAY, { kind: "resetMidway" }),
+	wireCase("header drip", { kind: "headerDrip", everyMs: 20 }, { slow: true, nightly: "body drip" }),
 	wireCase("body drip", { kind: "bodyDrip", everyMs: 20 }, { slow: true }),
-	wireCase("truncated JSON", { kind: "truncated" }),
+	wireCase("truncated JSON", { kind: "truncated" }, { nightly: "HTML with 200" }),
 	wireCase("HTML with 200", { kind: "html" }),
-	wireCase("404 without JSON-RPC", { kind: "status", status: 404 }),
-	wireCase("500", { kind: "status", status: 500 }),
-	wireCase("503 with a JSON-RPC body", {
+	wireCase("404 without JSON-RPC", { kind: "status", status: 404 }, { nightly: OVERLOADED }),
+	wireCase("500", { kind: "status", status: 500 }, { nightly: OVERLOADED }),
+	wireCase(OVERLOADED, {
 		kind: "status",
 		status: 503,
 		body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"overloaded"}}',
@@ -89,9 +97,9 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	submissionCase(
 		"submissions hang, all else is well",
 		{ kind: "late", ms: 60_000 },
-		{ slow: true, hole: 18 },
+		{ slow: true, hole: 18, nightly: SUBMISSIONS_FAIL },
 	),
-	submissionCase("submissions get 502, all else is well", { kind: "status", status: 502 }),
+	submissionCase(SUBMISSIONS_FAIL, { kind: "status", status: 502 }),
 	wireCase(
 		"storm of -32603, /readyz is well",
 		{ kind: "internal" },
@@ -105,8 +113,11 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	),
 	// One block behind is enough here: three take a while.
 	nodeCase("stale head", () => ({ kind: "frozenHead", heads: new Map() }), { MAX_HEAD_LAG: "1" }),
-	nodeCase("node of the relay down", () => ({ kind: "refuse" })),
-	{ ...nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })), slow: true, hole: null },
+	nodeCase(NODE_DOWN, () => ({ kind: "refuse" })),
+	{
+		...nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })),
+		...{ slow: true, hole: null, nightly: NODE_DOWN },
+	},
 	{
 		name: "all builders of the relay unreachable",
 		breaker: "holds",
@@ -124,6 +135,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	},
 	{
 		name: "SIGKILL of the relay",
+		nightly: "test/faults/killedRelay.test.ts",
 		settings: { processes: ["relay"] },
 		breaker: "holds",
 		begin: async ({ processes }) => processes.relay?.kill(),
@@ -131,6 +143,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	},
 	{
 		name: "SIGKILL of boost",
+		nightly: RESTART,
 		settings: { processes: ["boost"] },
 		breaker: "never",
 		cutsClients: true,
@@ -141,7 +154,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
 		lift() {},
 	},
 	{
-		name: "restart of boost with its journal while the relay is out",
+		name: RESTART,
 		settings: { processes: ["boost"] },
 		breaker: "holds",
 		cutsClients: true,

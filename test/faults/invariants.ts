@@ -1,7 +1,7 @@
 // Checks what must hold for every cell of the fault matrix and describes each violation. It waits until what was
 // acknowledged is mined, and asks the real parts: the chain, the builder, the fallback's wire.
 
-import { until } from "../support/until.ts";
+import { PATIENCE_MS, until } from "../support/until.ts";
 import { statusOf, statusWhen } from "./boostHere.ts";
 import type { CellScenario, Outage } from "./cell.ts";
 import type { CellParts } from "./cellParts.ts";
@@ -10,8 +10,6 @@ import { holeOf } from "./figures.ts";
 import type { Sent } from "./traffic.ts";
 import type { World } from "./world.ts";
 
-/** Long, for a machine that is busy: it is the loss that is looked for, not the time. */
-const MINED_MS = 60_000;
 const MOST_SHOWN = 3;
 const HOLE = 16;
 
@@ -24,7 +22,7 @@ export interface Violations {
 }
 
 /** `waitMs`: for what was acknowledged to be mined, and to leave the journal. */
-export async function violationsOf(scenario: CellScenario, waitMs = MINED_MS): Promise<Violations> {
+export async function violationsOf(scenario: CellScenario, waitMs = PATIENCE_MS): Promise<Violations> {
 	const named = (texts: readonly string[]) => texts.map((text) => `${scenario.fault.name}: ${text}`);
 	const timely = [...answersOf(scenario), ...routesOf(scenario), ...breakersOf(scenario)];
 	return {
@@ -34,7 +32,11 @@ export async function violationsOf(scenario: CellScenario, waitMs = MINED_MS): P
 }
 
 /** What holds whatever happens: nothing that was acknowledged is lost, public or loose. */
-export async function lostOf(parts: CellParts, sent: readonly Sent[], waitMs = MINED_MS): Promise<string[]> {
+export async function lostOf(
+	parts: CellParts,
+	sent: readonly Sent[],
+	waitMs = PATIENCE_MS,
+): Promise<string[]> {
 	return [
 		...(await minedOf(parts, sent, waitMs)),
 		...revertsOf(parts, sent),

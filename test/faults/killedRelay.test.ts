@@ -34,7 +34,7 @@ let boost: RelayClient;
 let relay: RelayClient;
 let accounts: TestAccount[];
 before(async () => {
-	world = await startWorld({ blockMs: 300, accounts: 26 });
+	world = await startWorld({ blockMs: 300, accounts: 26, builder: "plain" });
 	// Nothing that the relay sends is ever mined: what is mined has come by the fallback.
 	builder = await startPlainBuilder();
 	parts = await startCellParts(world, "ended", {

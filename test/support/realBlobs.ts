@@ -1,7 +1,11 @@
-// Blobs with content, by the KZG library itself: their commitments, a proof for each, and cell proofs. Blobs of zeros, as the
-// transaction factory has them by itself, cost next to nothing to prove.
+// Blobs with content, with the proofs of the KZG library: their commitments, a proof for each, and cell proofs. The library takes two
+// seconds of CPU time to load and half a second for each blob, so most tests use two blobs whose proofs are recorded. Blobs of zeros,
+// as the transaction factory makes them, cost next to nothing to prove.
 
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { DasContextJs } from "@crate-crypto/node-eth-kzg";
+import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
+import { CELLS_PER_BLOB } from "../../shared/ethereum/sidecar.ts";
 import { SeededRandom } from "./seededRandom.ts";
 import type { TestSidecar } from "./txFactory.ts";
 
@@ -14,6 +18,63 @@ export interface RealBlobs {
 	readonly v1: TestSidecar;
 }
 
+/** Commitments and proofs in hex, one after another. */
+interface Recorded {
+	readonly commitments: string;
+	readonly proofs: string;
+	readonly cellProofs: string;
+}
+
+/** Where the proofs of {@link realBlobs} are. Delete the file, and the next call writes it again. */
+const RECORD = new URL("../contract/recorded/realBlobs.json", import.meta.url);
+const SEED = 4;
+const COUNT = 2;
+/** Of a commitment and of a proof. */
+const POINT_BYTES = 48;
+
+/** Two blobs, the same for all tests. `test/unit/shared/ethereum/blobProofs.test.ts` compares their proofs with the library's. */
+export function realBlobs(): RealBlobs {
+	if (!existsSync(RECORD)) record();
+	const { commitments, proofs, cellProofs } = JSON.parse(readFileSync(RECORD, "utf8")) as Recorded;
+	const same = { blobs: randomBlobs(SEED, COUNT), commitments: pointsOf(commitments) };
+	return { v0: { ...same, proofs: pointsOf(proofs) }, v1: { ...same, proofs: pointsOf(cellProofs) } };
+}
+
+/** The KZG library as wallets call it, for the blobs of {@link realBlobs} alone. */
+export function realKzg({ v0, v1 }: RealBlobs) {
+	const indexOf = (blob: Uint8Array): number => {
+		const index = v0.blobs.findIndex((one) => Buffer.compare(one, blob) === 0);
+		if (index < 0) throw new RangeError("expected one of the recorded blobs");
+		return index;
+	};
+	return {
+		blobToKzgCommitment: (blob: Uint8Array) => at(v0.commitments, indexOf(blob)),
+		computeBlobKzgProof: (blob: Uint8Array, _commitment: Uint8Array) => at(v0.proofs, indexOf(blob)),
+		cellProofs(blob: Uint8Array) {
+			const first = indexOf(blob) * CELLS_PER_BLOB;
+			return v1.proofs.slice(first, first + CELLS_PER_BLOB);
+		},
+	};
+}
+
+function record(): void {
+	const { v0, v1 } = blobMaker().make(SEED, COUNT);
+	const hex = (points: readonly Uint8Array[]): string => bytesToHex(Buffer.concat(points));
+	const recorded: Recorded = {
+		commitments: hex(v0.commitments),
+		proofs: hex(v0.proofs),
+		cellProofs: hex(v1.proofs),
+	};
+	writeFileSync(RECORD, `${JSON.stringify(recorded)}\n`);
+}
+
+function pointsOf(hex: string): readonly Uint8Array[] {
+	const bytes = hexToBytes(hex) ?? Buffer.alloc(0);
+	return Array.from({ length: bytes.length / POINT_BYTES }, (_, i) =>
+		bytes.subarray(i * POINT_BYTES, (i + 1) * POINT_BYTES),
+	);
+}
+
 /** The library. Takes two seconds. */
 export function blobMaker() {
 	const kzg = DasContextJs.create({ usePrecomp: false });
@@ -21,14 +82,18 @@ export function blobMaker() {
 		kzg,
 		/** `count` blobs, the same for a seed in each run. Takes half a second each. */
 		make(seed: number, count: number): RealBlobs {
-			const random = new SeededRandom(seed);
-			const blobs = Array.from({ length: count }, () => randomBlob(random));
+			const blobs = randomBlobs(seed, count);
 			const commitments = blobs.map((blob) => kzg.blobToKzgCommitment(blob));
 			const proofs = blobs.map((blob, i) => kzg.computeBlobKzgProof(blob, commitments[i] as Uint8Array));
 			const cellProofs = blobs.flatMap((blob) => kzg.computeCellsAndKzgProofs(blob).proofs);
 			return { v0: { blobs, commitments, proofs }, v1: { blobs, commitments, proofs: cellProofs } };
 		},
 	};
+}
+
+function randomBlobs(seed: number, count: number): readonly Uint8Array[] {
+	const random = new SeededRandom(seed);
+	return Array.from({ length: count }, () => randomBlob(random));
 }
 
 /** Each word is below the field's modulus. */

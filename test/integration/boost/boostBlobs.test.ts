@@ -9,7 +9,7 @@ import {
 	type Reply,
 	startBoostFixture,
 } from "../../support/boostFixture.ts";
-import { blobMaker, type RealBlobs } from "../../support/realBlobs.ts";
+import { realBlobs } from "../../support/realBlobs.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
@@ -20,16 +20,15 @@ const BUSY_MS = 120_000;
 /** For whoever has waited for cell proofs as long as is allowed. */
 const TRY_AGAIN = -32603;
 
+const real = realBlobs();
 let fixture: BoostFixture;
 let recorder: RecordingFallback;
-let real: RealBlobs;
 let boost: BoostClient;
 
 /** How much the recorder was given before the test. */
 let earlier = 0;
 
 before(async () => {
-	real = blobMaker().make(3, 2);
 	fixture = await startBoostFixture();
 	recorder = await startRecordingFallback();
 	// Cell proofs take seconds on a busy machine, and so does each process that loads what computes them.
@@ -59,11 +58,11 @@ function given(): readonly unknown[] {
 		);
 }
 
-/** In both forms; the hash is the same. */
+/** Blobs of zeros in both forms; the hash is the same. */
 function forms(actor: Actor): { readonly v0: Signed; readonly v1: Signed } {
 	return {
-		v0: actor.sign({ type: 3, sidecarVersion: 0, sidecar: real.v0 }),
-		v1: actor.sign({ type: 3, sidecarVersion: 1, sidecar: real.v1 }),
+		v0: actor.sign({ type: 3, sidecarVersion: 0, blobs: 2 }),
+		v1: actor.sign({ type: 3, sidecarVersion: 1, blobs: 2 }),
 	};
 }
 

@@ -7,7 +7,6 @@ import { FetchRequest, JsonRpcProvider } from "ethers";
 import { createPublicClient, http } from "viem";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { WsClient } from "../../support/clients.ts";
-import { until } from "../../support/until.ts";
 import { type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 import { Wire, type WireResponse } from "../transport/badInput/wire.ts";
 
@@ -334,14 +333,22 @@ describe("over a websocket", () => {
 	async function answersTo(url: string, sent: string, count = 1): Promise<readonly string[]> {
 		const ws = await WsClient.open(url, { headers: client() });
 		const texts: string[] = [];
+		// By events: the loop of until pauses for longer than all of this takes.
+		const come = (isDone: () => boolean): Promise<void> =>
+			new Promise((resolve, reject) => {
+				const look = (): void => void (isDone() && resolve());
+				ws.socket.on("message", look);
+				ws.socket.once("close", () => reject(new Error(`closed after ${sent.slice(0, 200)}`)));
+				look();
+			});
 		ws.socket.on("message", (data) => {
 			const text = String(data);
 			if (!text.includes('"method":"eth_subscription"')) texts.push(text);
 		});
 		ws.send(sent);
-		await until(`${count} answers to ${sent.slice(0, 200)}`, () => texts.length >= count);
+		await come(() => texts.length >= count);
 		ws.send(call('"last"', "eth_unsubscribe", '["0x"]'));
-		await until("the last answer", () => texts.some((text) => text.includes('"last"')));
+		await come(() => texts.some((text) => text.includes('"last"')));
 		ws.terminate();
 		return texts.filter((text) => !text.includes('"last"'));
 	}

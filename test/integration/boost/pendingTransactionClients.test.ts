@@ -20,28 +20,38 @@ before(async () => {
 });
 after(() => fixture.stop());
 
-/** A program of ethers' as anybody writes it: an end by an unhandled rejection is exit code 1. */
-const PROGRAM = (provider: string) => `
+/** A program of ethers' as anybody writes it, on each provider: an end by an unhandled rejection is exit code 1. */
+const PROGRAM = (providers: Readonly<Record<string, string>>) => `
 import { JsonRpcProvider, WebSocketProvider } from "ethers";
-const provider = ${provider};
-provider.on("error", (error) => console.log("told:", error.message));
-const heads = new Promise((resolve) => provider.on("block", resolve));
-const listener = (hash) => console.log("hash:", hash);
-await provider.on("pending", listener);
-console.log("listens");
-await heads;
-await provider.off("pending", listener);
-console.log("read on:", await provider.send("eth_chainId", []));
-await provider.destroy();
+const use = async (name, provider) => {
+	provider.on("error", (error) => console.log(name, "told:", error.message));
+	const heads = new Promise((resolve) => provider.on("block", resolve));
+	const listener = (hash) => console.log(name, "hash:", hash);
+	await provider.on("pending", listener);
+	console.log(name, "listens");
+	await heads;
+	await provider.off("pending", listener);
+	console.log(name, "read on:", await provider.send("eth_chainId", []));
+	await provider.destroy();
+};
+await Promise.all([
+${Object.entries(providers)
+	.map(([name, made]) => `	use(${JSON.stringify(name)}, ${made}),`)
+	.join("\n")}
+]);
 `;
 
-async function run(provider: string): Promise<{ readonly code: number | null; readonly out: string }> {
-	const child = spawn(process.execPath, ["--input-type=module", "-e", PROGRAM(provider)]);
+/** Runs the program until each of its providers has seen a block. */
+async function run(
+	providers: Readonly<Record<string, string>>,
+): Promise<{ readonly code: number | null; readonly out: string }> {
+	const child = spawn(process.execPath, ["--input-type=module", "-e", PROGRAM(providers)]);
 	let out = "";
 	let code: number | null | undefined;
 	for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (out += text));
 	child.on("close", (ended) => (code = ended));
-	await until("it listens, or has ended", () => out.includes("listens") || code !== undefined);
+	const listen = () => Object.keys(providers).every((name) => out.includes(`${name} listens`));
+	await until("all listen, or it has ended", () => listen() || code !== undefined);
 	await until("it has ended", async () => {
 		if (code !== undefined) return true;
 		await fixture.users.passBlock();
@@ -56,21 +66,17 @@ const urlOf = (place: (typeof PLACES)[number]) =>
 const socketOf = (place: (typeof PLACES)[number]) => `${urlOf(place).replace("http", "ws")}/ws`;
 
 for (const place of PLACES) {
-	test(`ethers over a websocket to ${place}: on("pending") ends nothing, its error event says what to do`, async () => {
-		const { code, out } = await run(`new WebSocketProvider("${socketOf(place)}")`);
+	test(`ethers on ${place}: on("pending") ends nothing; over a websocket its error event says what to do, over HTTP its log`, async () => {
+		const { code, out } = await run({
+			websocket: `new WebSocketProvider("${socketOf(place)}")`,
+			HTTP: `new JsonRpcProvider("${urlOf(place)}", undefined, { pollingInterval: 50 })`,
+		});
 		assert.equal(code, 0, out);
-		assert.match(out, /told: .*received result for unknown id/);
-		assert.match(out, WHAT_TO_DO);
-		assert.match(out, /read on: 0x7a69/);
-	});
-
-	test(`ethers over HTTP to ${place}: on("pending") ends nothing, its log says what to do`, async () => {
-		const { code, out } = await run(
-			`new JsonRpcProvider("${urlOf(place)}", undefined, { pollingInterval: 50 })`,
-		);
-		assert.equal(code, 0, out);
-		assert.match(out, WHAT_TO_DO);
-		assert.match(out, /read on: 0x7a69/);
+		for (const name of ["websocket", "HTTP"]) assert.match(out, new RegExp(`^${name} read on: 0x7a69$`, "m"));
+		const told = out.split("\n").find((line) => line.startsWith("websocket told: ")) ?? "";
+		assert.match(told, /received result for unknown id/);
+		assert.match(told, WHAT_TO_DO);
+		assert.match(out, new RegExp(`^@TODO Error: .*${WHAT_TO_DO.source}`, "m"));
 	});
 
 	test(`viem on ${place}: watchPendingTransactions hands on what to do, and goes on over a websocket`, async (t) => {

@@ -1,4 +1,5 @@
-// Several relays on one database, as processes: each serves, one decides, and the next one takes over.
+// Several relays on one database, as processes: each serves, one decides, and the next one takes over. How long that takes is
+// judged by test/scale/takeover.nightly.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -17,9 +18,6 @@ import { ADMIN_TOKEN, RelayClient } from "../../support/relayClient.ts";
 import { signedTransaction } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
-/** From the end of a core to the next request to a builder, in ms: killed, and drained. */
-const [KILLED_MS, DRAINED_MS] = [5_000, 1_000];
-
 interface Standing {
 	readonly process: LaunchedRelay;
 	readonly url: string;
@@ -33,7 +31,7 @@ let database: string;
 const standing: Standing[] = [];
 
 before(async () => {
-	world = await startWorld({ blockMs: 400, accounts: 200 });
+	world = await startWorld({ blockMs: 400, accounts: 50, builder: "plain" });
 	postgres = await startPostgres();
 	database = await postgres.newDatabase();
 });
@@ -200,7 +198,7 @@ test("a searcher at the edge is shown what one at the core is shown", async () =
 	other.close();
 });
 
-test("when the core is killed, the edge takes over within five seconds, and its searchers stay", async () => {
+test("when the core is killed, the edge takes over, and its searchers stay", async () => {
 	const [before, meanwhile] = [signed(), signed()];
 	// Its core can't send them any more.
 	await core.wire.set({ kind: "refuse" });
@@ -212,11 +210,8 @@ test("when the core is killed, the edge takes over within five seconds, and its 
 	core.process.signal("SIGSTOP");
 	await world.chain.rpc("eth_sendRawTransaction", [meanwhile.raw]);
 	await until("one is mined without it", () => world.mined.has(meanwhile.hash));
-	const at = systemClock.monotonic();
 	await core.process.kill();
-	await until("the edge sends", () => sentBy(edge).length > 0, 2 * KILLED_MS);
-	const ms = (sentBy(edge)[0]?.at ?? 0) - at;
-	assert.ok(ms < KILLED_MS, `it took ${ms} ms`);
+	await until("the edge sends", () => sentBy(edge).length > 0);
 	await until("it is mined", () => world.mined.has(before.hash));
 	const tx = signed();
 	await until(
@@ -239,24 +234,17 @@ test("when the core is killed, the edge takes over within five seconds, and its 
 	assert.deepEqual(stages(), ["BROADCAST", "INCLUDED"], "each stage once, and none that was over");
 });
 
-test("a core that is drained is followed by the next one within a second", async () => {
+test("a core that is drained is followed by the next one", async () => {
 	core = edge;
 	edge = await startRelay();
 	const tx = signed();
 	const follower = await FeedClient.open(core.url.replace("http", "ws"));
 	await follower.subscribe("service_transactionStatus", tx.hash);
-	const at = systemClock.monotonic();
 	core.process.signal("SIGTERM");
-	await until(
-		"the edge sends",
-		async () => {
-			await edge.client.ask("eth_sendRawTransaction", [tx.raw]);
-			return sentBy(edge).length > 0;
-		},
-		2 * KILLED_MS,
-	);
-	const ms = (sentBy(edge)[0]?.at ?? 0) - at;
-	assert.ok(ms < DRAINED_MS, `it took ${ms} ms`);
+	await until("the edge sends", async () => {
+		await edge.client.ask("eth_sendRawTransaction", [tx.raw]);
+		return sentBy(edge).length > 0;
+	});
 	await until("a client of the drained one hears of it", () => follower.told.length > 0);
 	assert.equal(follower.told[0]?.hash, tx.hash);
 	assert.equal((await core.process.ended()).code, 0);

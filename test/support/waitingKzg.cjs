@@ -1,0 +1,16 @@
+// In place of the KZG library: it answers nothing before a message comes on the channel `waitingKzg`, and then that all proofs hold.
+const { BroadcastChannel, receiveMessageOnPort } = require("node:worker_threads");
+
+const channel = new BroadcastChannel("waitingKzg");
+const idle = new Int32Array(new SharedArrayBuffer(4));
+let isReleased = false;
+
+function verifyCellKzgProofBatch() {
+	while (!isReleased) {
+		isReleased = receiveMessageOnPort(channel) !== undefined;
+		if (!isReleased) Atomics.wait(idle, 0, 0, 10);
+	}
+	return true;
+}
+
+exports.DasContextJs = { create: () => ({ computeCells: () => [], verifyCellKzgProofBatch }) };
