@@ -9,7 +9,7 @@ import type { NodeProxy } from "../../support/nodes.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { RelayFixture } from "../../support/relayFixture.ts";
 import { headOf, startSystem, type TestSystem } from "../../support/systems.ts";
-import { PATIENCE_MS, until } from "../../support/until.ts";
+import { until } from "../../support/until.ts";
 
 /** Emits one event with the first word of its input as its topic. */
 const EMITS_TOPIC = "0x5f355f5fa100";
@@ -144,8 +144,7 @@ test("a chain that went back comes through, and its new blocks are announced", a
 		"it may only be a node that is behind",
 	);
 	const isTold = async () => (await system.client.call("eth_blockNumber", [])) === hex(top - 3);
-	// Only after many slots.
-	await until("it is told", isTold, PATIENCE_MS, 500);
+	await until("it is told", isTold);
 	assert.equal(await system.client.call("eth_getBlockByNumber", [hex(top), false]), null);
 	await system.chain.rpc("anvil_setNextBlockBaseFeePerGas", ["0x77777777"]);
 	const next = await users.passBlock();
