@@ -14,6 +14,9 @@ import { type Logger, silentLogger } from "../../shared/log.ts";
 import { always, PRAGUE } from "./forks.ts";
 import { until } from "./until.ts";
 
+/** How long the tracker waits for the node, in ms: longer than any node takes on a busy machine. */
+export const NODE_TIMEOUT_MS = 60_000;
+
 /** The chain rebuilt from the tracker's updates. */
 class ChainMirror {
 	/** Oldest first, starting at the first head or the last gap. */
@@ -71,8 +74,11 @@ export async function startHeadFixture(
 	const logged: string[] = [];
 	const note = (level: string) => (message: string) => logged.push(`${level} ${message}`);
 	const log: Logger = { ...silentLogger, info: note("info"), warn: note("warn"), error: note("error") };
-	const client = new JsonRpcClient({ url, timeoutMs: 5_000 }, { clock: systemClock });
-	const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock: systemClock, log: silentLogger });
+	const client = new JsonRpcClient({ url, timeoutMs: NODE_TIMEOUT_MS }, { clock: systemClock });
+	const node = new NodeReader(
+		{ timeoutMs: NODE_TIMEOUT_MS },
+		{ client, clock: systemClock, log: silentLogger },
+	);
 	const mirror = new ChainMirror();
 	const tracker = new HeadTracker(
 		{ pollMs: 25, ...options },

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { JsonRpcProvider } from "ethers";
 import { createPublicClient, http, type PublicClient, webSocket } from "viem";
 import { foundry } from "viem/chains";
+import { sized } from "./length.ts";
 import { cast } from "./processes.ts";
 import { until } from "./until.ts";
 
@@ -13,11 +14,15 @@ interface Nonces {
 	readonly latest: number;
 }
 
+type Ask = (address: string, tag: "pending" | "latest") => Promise<number>;
+
 /** ethers, viem over HTTP and viem over a websocket, on one relay. */
 export class NonceReaders {
 	readonly #url: string;
 	readonly #ethers: JsonRpcProvider;
 	readonly #viem: readonly PublicClient[];
+	readonly #asks: readonly Ask[];
+	#turn = 0;
 
 	constructor(url: string) {
 		this.#url = url;
@@ -29,17 +34,22 @@ export class NonceReaders {
 		this.#viem = [http(url, once), sockets].map((transport) =>
 			createPublicClient({ chain: foundry, transport }),
 		);
+		this.#asks = [
+			(address, tag) => this.#ethers.getTransactionCount(address, tag),
+			...this.#viem.map(
+				(client): Ask =>
+					(address, blockTag) => {
+						return client.getTransactionCount({ address: address as `0x${string}`, blockTag });
+					},
+			),
+		];
 	}
 
-	/** The nonces that every wallet library reads; throws if two differ, or one gets an error. */
+	/** The nonces that wallet libraries read: one of them in turn, or at night all. Throws if two differ, or one gets an error. */
 	async read(address: string): Promise<Nonces> {
-		const told = await all([
-			this.#both((tag) => this.#ethers.getTransactionCount(address, tag)),
-			...this.#viem.map((client) =>
-				this.#both((blockTag) => client.getTransactionCount({ address: address as `0x${string}`, blockTag })),
-			),
-		]);
-		return agreed(told);
+		this.#turn = (this.#turn + 1) % this.#asks.length;
+		const asks = this.#asks.slice(...sized([this.#turn, this.#turn + 1], [0]));
+		return agreed(await all(asks.map((ask) => this.#both((tag) => ask(address, tag)))));
 	}
 
 	/** The same with cast, which is a separate process. */

@@ -2,9 +2,9 @@
 
 /** The longest wait for anything that must happen, in ms. */
 export const PATIENCE_MS = 120_000;
-/** Initial pause between two questions, in ms. It grows the longer the wait takes, to leave the machine to other work. */
+/** Initial pause between two questions, in ms. It grows with the wait to a twentieth of it, to leave the machine to other work. */
 const LEAST_MS = 30;
-const MOST_MS = 50;
+const MOST_MS = 250;
 const SHARE = 0.05;
 
 /**

@@ -10,6 +10,7 @@ import { foundry } from "viem/chains";
 import { Web3 } from "web3";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { TransactionType } from "../../../shared/ethereum/transactionFields.ts";
+import { sized } from "../../support/length.ts";
 import { cast, type RelayProcess } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, signedTransaction, type TxOptions } from "../../support/txFactory.ts";
@@ -20,7 +21,8 @@ const ECHO = "0x00000000000000000000000000000000000ec400";
 const ECHO_CODE = "0x365f5f37602a365fa1365ff3";
 const TOPIC = `0x${"2a".padStart(64, "0")}` as const;
 
-const TYPES: readonly TransactionType[] = [0, 1, 2, 3, 4];
+/** Blobs cost the chain and the relay ten seconds of CPU time; blobs.test.ts has what clients are shown of them. */
+const TYPES = sized<readonly TransactionType[]>([0, 2, 4], [0, 1, 2, 3, 4]);
 const VIEM_TYPES = ["legacy", "eip2930", "eip1559", "eip4844", "eip7702"] as const;
 const TO = "0x00000000000000000000000000000000000be11e";
 const ACCESS = [{ address: TO, storageKeys: [`0x${"01".repeat(32)}`] }];
@@ -109,18 +111,18 @@ test("web3.js sees what the node says", async () => {
 
 test("cast sees what the node says", async () => {
 	const questions = [
+		["block", "1", "--json"],
+		["receipt", hash, "--json"],
+		["call", ECHO, "0xbeef"],
+		["logs", "--from-block", "0", "--address", ECHO, "--json"],
 		["chain-id"],
 		["block-number"],
 		["balance", holder],
 		["nonce", holder],
-		["block", "1", "--json"],
-		["receipt", hash, "--json"],
 		["gas-price"],
 		["code", ECHO],
-		["call", ECHO, "0xbeef"],
-		["logs", "--from-block", "0", "--address", ECHO, "--json"],
 	];
-	for (const question of questions) {
+	for (const question of questions.slice(0, sized(4, questions.length))) {
 		const [seen, said] = await Promise.all(
 			[relay.url, system.chain.url].map((url) => cast(...question, "--rpc-url", url)),
 		);

@@ -143,7 +143,8 @@ test("a chain that went back comes through, and its new blocks are announced", a
 		hex(top),
 		"it may only be a node that is behind",
 	);
-	await until("it is told", async () => (await system.client.call("eth_blockNumber", [])) === hex(top - 3));
+	const isTold = async () => (await system.client.call("eth_blockNumber", [])) === hex(top - 3);
+	await until("it is told", isTold);
 	assert.equal(await system.client.call("eth_getBlockByNumber", [hex(top), false]), null);
 	await system.chain.rpc("anvil_setNextBlockBaseFeePerGas", ["0x77777777"]);
 	const next = await users.passBlock();

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { READS } from "../../../shared/jsonrpc/reads.ts";
 import { WsClient } from "../../support/clients.ts";
+import { sized } from "../../support/length.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { type RelayProcess, readyStatus } from "../../support/processes.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
@@ -307,7 +308,7 @@ const FAULTS: readonly (readonly [string, NodeFault])[] = [
 	["answers other questions than were asked", { kind: "wrongId" }],
 	["refuses its operator", { kind: "error", code: -32002, message: "unauthorized", status: 401 }],
 ];
-for (const [what, fault] of FAULTS) {
+for (const [what, fault] of FAULTS.slice(0, sized(2, FAULTS.length))) {
 	test(`a node that ${what}: every read says that it is unavailable`, async () => {
 		proxy.setFault(fault);
 		try {

@@ -1,14 +1,16 @@
-// How long slots are, learnt from real chains by relay and boost without a setting: 450 ms, 2 s and 12 s, changes while they run, and
-// what must not change it. And the timestamps of the next blocks of a chain that mines every 450 ms.
+// The length of slots, learnt from real chains by relay and boost without a setting: 2 s, a change while they run, what must not
+// change it, and 450 ms with the timestamps of the next blocks. The test sets all timestamps. slots.nightly.ts has real time.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { systemClock } from "../../../shared/clock.ts";
 import { Slots } from "../../../shared/ethereum/slots.ts";
-import { ChainRpc } from "../../devnet/chainRpc.ts";
+import { ChainRpc, readHead } from "../../devnet/chainRpc.ts";
 import { type AnvilProcess, startAnvil } from "../../devnet/nodeProcess.ts";
+import { timestamps } from "../../devnet/slots.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { startHeadFixture } from "../../support/headFixture.ts";
+import { sized } from "../../support/length.ts";
+import { ManualClock } from "../../support/manualClock.ts";
 import { RelayFixture } from "../../support/relayFixture.ts";
 import { seesHead, startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
@@ -58,8 +60,8 @@ describe("a chain whose blocks come when the test says so", () => {
 		await until("it has learnt it of the relay", async () => (await ofBoost(again)) === 2_000);
 	});
 
-	test("12 s, and then 8 s, are followed within 64 blocks", async () => {
-		for (const seconds of [12, 8]) {
+	test("8 s are followed within 64 blocks", async () => {
+		for (const seconds of sized([8], [12, 8])) {
 			await mine(64, seconds);
 			await bothSay(seconds * 1_000);
 		}
@@ -67,71 +69,80 @@ describe("a chain whose blocks come when the test says so", () => {
 
 	test("a pause, missed slots, bursts, a reorganisation and a rollback change nothing", async () => {
 		await mine(1, 3_600);
-		for (let i = 0; i < 6; i += 1) {
+		for (let i = 0; i < sized(3, 6); i += 1) {
 			await mine(1, 16);
 			await mine(2, 8);
 		}
-		await mine(60, 0);
+		await mine(sized(20, 60), 0);
 		await ask("anvil_setCoinbase", [`0x${"0c".repeat(20)}`]);
 		await ask("anvil_reorg", [3, []]);
 		const snapshot = await ask("evm_snapshot", []);
 		await mine(5, 8);
 		await ask("evm_revert", [snapshot]);
-		for (let i = 0; i < 8; i += 1) {
+		for (let i = 0; i < sized(4, 8); i += 1) {
 			await mine(5, 8);
 			assert.deepEqual(await both(), [8_000, 8_000]);
 		}
 	});
 });
 
-describe("a chain that mines every 450 ms", () => {
+/** Blocks of a chain whose slots are 450 ms, before a relay starts: more than a length is learnt from. */
+const HISTORY = 40;
+const near = (ms: number) => assert.ok(Math.abs(ms - 450) <= 45, `${ms}`);
+
+interface TimedBlock {
+	readonly timestamp: string;
+}
+
+describe("a chain whose blocks are 450 ms apart by their timestamps", () => {
 	let anvil: AnvilProcess;
 	let chain: ChainRpc;
+	const timestampAfter = timestamps(0.45, true);
 	before(async () => {
-		const start = Math.floor(systemClock.now() / 1_000) - 60;
-		anvil = await startAnvil(0, ["--block-time", "0.45", "--timestamp", String(start)]);
+		anvil = await startAnvil(0, []);
 		chain = new ChainRpc(anvil.url);
-		// What it would have mined in eighteen seconds.
-		for (let i = 1; i <= 40; i += 1)
-			await chain.call("evm_mine", [{ timestamp: start + Math.floor(i * 0.45) }]);
+		for (let i = 0; i < HISTORY; i += 1) await mine();
 	});
 	after(async () => {
 		await chain?.close();
 		await anvil?.stop();
 	});
 	const ask = (method: string, params: readonly unknown[]) => chain.call(method, params);
+	async function mine(): Promise<void> {
+		await ask("evm_mine", [{ timestamp: timestampAfter(await readHead(chain)) }]);
+	}
 
 	const BLOCKS = 16;
 	const TRANSPORTS = [
-		["polling", () => ({ pollMs: undefined })],
-		["subscription", () => ({ pollMs: undefined, wsUrl: anvil.url.replace("http", "ws") })],
+		["polling", () => ({})],
+		["subscription", () => ({ wsUrl: anvil.url.replace("http", "ws") })],
 	] as const;
 	for (const [index, [transport, options]] of TRANSPORTS.entries()) {
 		test(`by ${transport}: known at the start; it stays, and the next timestamps are foreseen`, async () => {
-			const slots = new Slots({ setMs: undefined }, { clock: systemClock });
+			const clock = new ManualClock();
+			const slots = new Slots({ setMs: undefined }, { clock });
 			const fixture = await startHeadFixture(anvil.url, ask, options(), slots);
-			const near = () => assert.ok(Math.abs(slots.ms - 450) <= 45, `${slots.ms}`);
 			const height = () => fixture.mirror.head?.number ?? 0;
 			try {
 				await until("the first head", () => height() > 0);
 				const begun = height();
-				const foreseen = new Map<number, number>();
-				await until(`${BLOCKS} blocks`, () => {
-					near();
-					const next = fixture.tracker.next();
-					if (next !== null) foreseen.set(next.number, next.timestamp);
-					return height() >= begun + BLOCKS;
-				});
-				const off = fixture.mirror.blocks
-					.filter(({ number }) => foreseen.has(number))
-					.map(({ number, timestamp }) => Math.abs((foreseen.get(number) ?? 0) - timestamp));
-				const right = off.filter((seconds) => seconds === 0);
-				assert.ok(right.length >= 0.75 * (BLOCKS - 3), `${off}`);
+				const off: number[] = [];
+				for (let i = 1; i <= BLOCKS; i += 1) {
+					near(slots.ms);
+					const foreseen = fixture.tracker.next();
+					await clock.advance(450);
+					await mine();
+					await until(`block ${begun + i}`, () => height() === begun + i);
+					assert.equal(foreseen?.number, begun + i);
+					off.push(Math.abs(foreseen.timestamp - (fixture.mirror.head?.timestamp ?? 0)));
+				}
+				near(slots.ms);
+				assert.ok(off.filter((seconds) => seconds === 0).length >= 0.75 * BLOCKS, `${off}`);
 				assert.ok(Math.max(...off) <= 1, `${off}`);
 				if (index < TRANSPORTS.length - 1) return;
 				await ask("anvil_mine", ["0x40"]);
 				await until("the burst", () => height() >= begun + BLOCKS + 64);
-				near();
+				near(slots.ms);
 			} finally {
 				await fixture.stop();
 			}
@@ -142,50 +153,37 @@ describe("a chain that mines every 450 ms", () => {
 describe("the dev network with slots of 450 ms", () => {
 	let system: TestSystem;
 	before(async () => {
-		system = await startSystem({
-			chain: { slotSeconds: 0.45 },
-			builder: { manual: false },
-			env: { ...UNSET, HEAD_POLL_MS: "" },
-		});
+		system = await startSystem({ chain: { slotSeconds: 0.45 }, env: UNSET });
 	});
 	after(() => system?.stop());
 
-	test("its blocks share seconds, the relay learns the length, and transactions of all paths are mined", async () => {
+	test("its blocks share seconds, the relay knows their length, and transactions of all paths are mined", async () => {
 		const users = new RelayFixture(system);
-		await until(
-			"450 ms are learnt",
-			async () => Math.abs(((await ofRelay(system.client.url)) ?? 0) - 450) <= 45,
-		);
-		const paths = ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"];
-		const begun = await users.head();
-		const sent = await Promise.all(
-			paths.map(async (path) => {
-				const tx = (await users.actor()).sign();
-				// The relay knows a new account from the next head on.
-				await users.seesHead((await users.head()) + 1);
-				await users.submit(path, tx);
-				return tx;
-			}),
-		);
-		await Promise.all(sent.map((tx) => users.reaches(tx, "INCLUDED")));
-		const mined = await Promise.all(
-			sent.map(async ({ hash }) =>
-				Number(
-					((await system.chain.rpc("eth_getTransactionReceipt", [hash])) as { blockNumber: string })
-						.blockNumber,
-				),
-			),
-		);
-		assert.ok(Math.max(...mined) - begun <= 10, `${mined} after ${begun}`);
-		const head = await users.head();
-		const blocksOf = await system.chain.batch(
-			Array.from({ length: 20 }, (_, i) => ({
-				method: "eth_getBlockByNumber",
-				params: [`0x${(head - i).toString(16)}`, false],
-			})),
-		);
-		const times = blocksOf.map((one) => Number((one as { result: { timestamp: string } }).result.timestamp));
-		const passed = (times[0] ?? 0) - (times.at(-1) ?? 0);
+		for (let i = 0; i < HISTORY; i += 1) await system.builder.buildBlock();
+		await system.restart();
+		near((await ofRelay(system.client.url)) ?? 0);
+		const actors = [];
+		for (const path of ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"])
+			actors.push([path, await users.actor()] as const);
+		// The relay knows a new account from the next head on.
+		await system.nextBlock();
+		const sent = [];
+		for (const [path, actor] of actors) {
+			const tx = actor.sign();
+			await users.submit(path, tx);
+			await users.waitUntilSent(tx);
+			sent.push(tx);
+		}
+		const block = await system.nextBlock();
+		for (const tx of sent) {
+			await users.reaches(tx, "INCLUDED");
+			assert.equal((await users.receipt(tx))?.block, block);
+		}
+		const timeOf = async (number: number) => {
+			const params = [`0x${number.toString(16)}`, false];
+			return Number(((await system.chain.rpc("eth_getBlockByNumber", params)) as TimedBlock).timestamp);
+		};
+		const passed = (await timeOf(block)) - (await timeOf(block - 19));
 		assert.ok(passed === 8 || passed === 9, `${passed} s of 19 slots`);
 	});
 });

@@ -21,7 +21,7 @@ before(async () => {
 	system = await startProcessSystem({
 		chain: { slotSeconds: 1 },
 		builder: { manual: false },
-		env: { HEAD_POLL_MS: "50", MAX_HEAD_AGE_S: "30" },
+		env: { HEAD_POLL_MS: "50" },
 	});
 	relay = await system.start();
 });

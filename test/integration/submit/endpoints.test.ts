@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { sized } from "../../support/length.ts";
 import type { NodeFault, NodeProxy } from "../../support/nodes.ts";
 import { type Delivery, RelayFixture, type Signed } from "../../support/relayFixture.ts";
 import { type SystemOptions, startSystem, type TestSystem } from "../../support/systems.ts";
@@ -285,16 +286,16 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 	const FAULTS: readonly (readonly [string, NodeFault])[] = [
 		["says that it is out of order", out],
 		["closes the connection", { kind: "destroy" }],
+		["does not have the state", { kind: "error", code: -32000, message: "header not found" }],
 		["answers a page", { kind: "html", status: 500 }],
 		["breaks off in its answer", { kind: "truncated" }],
 		["answers another question", { kind: "wrongId" }],
 		["answers null", { kind: "result", result: null }],
-		["does not have the state", { kind: "error", code: -32000, message: "header not found" }],
 	];
 
 	it("while the node can't simulate only /nochecks is sent; the rest is sent once it can again", async () => {
 		const proxy = proxyOf(fixture);
-		for (const [what, fault] of FAULTS) {
+		for (const [what, fault] of FAULTS.slice(0, sized(3, FAULTS.length))) {
 			proxy.setFault(fault, { methods: ENGINE_METHODS });
 			const paths = fault === out ? ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns"] : ["/fast"];
 			const waiting: Signed[] = [];

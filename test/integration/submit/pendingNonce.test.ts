@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { REVERTS } from "../../support/contracts.ts";
+import { sized } from "../../support/length.ts";
 import type { NodeFault } from "../../support/nodes.ts";
 import { NonceReaders } from "../../support/pendingNonces.ts";
 import { type Actor, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
@@ -299,7 +300,7 @@ describe("a public transaction of the same account", () => {
 	});
 
 	it("with a private one's nonce changes nothing, whichever of them is mined", async () => {
-		for (const wins of ["public", "private"] as const) {
+		for (const wins of sized(["public"] as const, ["public", "private"] as const)) {
 			const actor = await fixture.actor();
 			const [, hidden] = await privately(actor, 0, 1, 2);
 			assert.ok(hidden, "the private one in the middle");
@@ -334,16 +335,16 @@ describe("a node that", () => {
 	const method = "eth_getTransactionCount";
 	const FAULTS: readonly (readonly [string, NodeFault])[] = [
 		["closes the connection", { kind: "destroy" }],
-		["answers an HTTP error", { kind: "html", status: 502 }],
-		["breaks off in its answer", { kind: "truncated" }],
-		["answers another question", { kind: "wrongId" }],
 		[
 			"has an error of its own",
 			{ kind: "error", code: -32603, message: "error at https://secret@node.example/v3/secret" },
 		],
 		["limits its clients", { kind: "error", code: -32005, message: "secret-of-the-node", status: 429 }],
-		["knows no such state", { kind: "error", code: -32000, message: "missing trie node" }],
 		["answers null", { kind: "result", result: null }],
+		["knows no such state", { kind: "error", code: -32000, message: "missing trie node" }],
+		["answers an HTTP error", { kind: "html", status: 502 }],
+		["breaks off in its answer", { kind: "truncated" }],
+		["answers another question", { kind: "wrongId" }],
 		["answers nothing that is a number", { kind: "result", result: "0x" }],
 		["answers an object", { kind: "result", result: {} }],
 	];
@@ -351,7 +352,7 @@ describe("a node that", () => {
 		const actor = await fixture.actor();
 		await privately(actor, 0, 1);
 		t.after(() => system.node?.setFault(null));
-		for (const [what, fault] of FAULTS) {
+		for (const [what, fault] of FAULTS.slice(0, sized(4, FAULTS.length))) {
 			system.node?.setFault(fault, { methods: [method] });
 			const { result, error } = await system.client.ask(method, [actor.address, "pending"]);
 			assert.equal(result, undefined, what);

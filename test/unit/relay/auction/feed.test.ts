@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { partialPendingTransaction } from "../../../../relay/auction/feed.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import type { TransactionType } from "../../../../shared/ethereum/transactionFields.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 /** What an authorization lets an account run. */
@@ -13,6 +14,14 @@ const GIVEN = [
 	...["chainId", "to", "value", "data", "accessList", "nonce", "maxPriorityFeePerGas", "maxFeePerGas"],
 	...["gas", "type", "hash", "from"],
 ];
+/** Beside those of the interface. */
+const MORE: Readonly<Record<TransactionType, readonly string[]>> = {
+	0: ["gasPrice"],
+	1: ["gasPrice"],
+	2: [],
+	3: ["maxFeePerBlobGas", "blobVersionedHashes"],
+	4: [],
+};
 const PRICE = { gasPrice: "0x7", maxPriorityFeePerGas: "0x7", maxFeePerGas: "0x7" };
 /** What is sent, and what is shown of it. */
 const SENT: readonly (readonly [TxOptions, Record<string, unknown>])[] = [
@@ -53,13 +62,13 @@ test("each type shows the interface's fields in order, and nothing of a signatur
 		const tx = signedTransaction(options);
 		const shown = partialPendingTransaction(tx);
 		const name = JSON.stringify(expected);
-		const more = ["gasPrice", "maxFeePerBlobGas", "blobVersionedHashes"];
 		assert.deepEqual({ ...shown, ...expected }, shown, name);
 		assert.deepEqual(
-			Object.keys(shown).filter((field) => !more.includes(field)),
+			Object.keys(shown).filter((field) => !MORE[tx.type].includes(field)),
 			GIVEN,
 			name,
 		);
+		for (const field of MORE[tx.type]) assert.ok(field in shown, `${name}: ${field}`);
 		const authorities = [CODE.slice(2), testAccount(9).address.slice(2)];
 		for (const secret of [...secretsOf(tx), tx.raw.toString("hex"), ...authorities])
 			assert.ok(!JSON.stringify(shown).includes(secret), `${name}: a signature is shown`);
