@@ -14,9 +14,10 @@ import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts
 import { rawTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
-/** A host's SIGKILL comes after 30 s; so long a stop may take on a busy machine. */
-const STOP_MS = 10_000;
+/** A host's SIGKILL comes after 30 s. */
+const STOP_MS = 30_000;
 const LOOPS = 8;
+/** Enough that no loop ends before the relay does. */
 const ACCOUNTS_A_LOOP = 40;
 const NONCES = 50;
 
