@@ -14,9 +14,12 @@ export interface RealBlobs {
 	readonly v1: TestSidecar;
 }
 
-/** The library. Takes two seconds. */
+let library: DasContextJs | null = null;
+
+/** The library. The first call in a process takes two seconds. */
 export function blobMaker() {
-	const kzg = DasContextJs.create({ usePrecomp: false });
+	library ??= DasContextJs.create({ usePrecomp: false });
+	const kzg = library;
 	return {
 		kzg,
 		/** `count` blobs, the same for a seed in each run. Takes half a second each. */
