@@ -11,7 +11,7 @@ import { onEngine } from "./engine.ts";
 import { SUPERVISED } from "./postgresServer.ts";
 import { keepLog } from "./processLogs.ts";
 import { RelayClient } from "./relayClient.ts";
-import { until } from "./until.ts";
+import { PATIENCE_MS, until } from "./until.ts";
 
 interface RelayProcessOptions {
 	/** Its whole environment, besides PATH, HOME and TMPDIR. */
@@ -47,8 +47,6 @@ export type RelayProcess = LaunchedRelay & {
 };
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-/** The longest that a process may take to end. */
-const END_MS = 60_000;
 /** Maximum characters kept of a process's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
@@ -129,14 +127,14 @@ export class LaunchedRelay {
 	}
 
 	/** Sends `signal` and waits for the end. Default SIGKILL, to the whole group. */
-	kill(signal: NodeJS.Signals = "SIGKILL", ms = END_MS): Promise<Exit> {
+	kill(signal: NodeJS.Signals = "SIGKILL", ms = PATIENCE_MS): Promise<Exit> {
 		if (signal === "SIGKILL") this.#killGroup();
 		else this.signal(signal);
 		return this.ended(ms);
 	}
 
-	/** Waits for its end. After `ms` (60,000) it kills the group and rejects. */
-	async ended(ms = END_MS): Promise<Exit> {
+	/** Waits for its end. After `ms` (two minutes) it kills the group and rejects. */
+	async ended(ms = PATIENCE_MS): Promise<Exit> {
 		try {
 			return await withDeadline(systemClock, "end of the process", ms, () => this.exited);
 		} catch (thrown) {
@@ -159,7 +157,7 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 	return new LaunchedRelay(options);
 }
 
-/** Runs it until it ends by itself, which must happen within a minute. */
+/** Runs it until it ends by itself, which must happen within two minutes. */
 export async function runRelay(options: RelayProcessOptions): Promise<Exit> {
 	return launchRelay(options).ended();
 }
@@ -226,7 +224,7 @@ export function launchBoost(options: BoostProcessOptions): LaunchedRelay {
 	return launchRelay({ ...options, entry: BOOST });
 }
 
-/** Runs boost until it ends by itself, which must happen within a minute. */
+/** Runs boost until it ends by itself, which must happen within two minutes. */
 export function runBoost(options: BoostProcessOptions): Promise<Exit> {
 	return launchBoost(options).ended();
 }
@@ -256,14 +254,20 @@ export function lineOf(name: string): string {
 	return line;
 }
 
-/** Runs `nf start` with `names`: the first on `port`, each further one on a port 100 higher. */
+/** A command of the Procfile with the loader of the tests, which costs a second of CPU less than tsx in each process. */
+export function withTestLoader(line: string): string {
+	return line.replace("--import tsx", "--import ./test/loader/register.mjs");
+}
+
+/** Runs `nf start` with `names`: the first on `port`, each further one on a port 100 higher. `file`: of which Procfile. */
 export function runProcfile(
 	names: readonly string[],
 	port: number,
 	env: Readonly<Record<string, string>>,
+	file = "Procfile",
 ): LaunchedRelay {
 	return launchRelay({
-		line: `exec node node_modules/foreman/nf.js -p ${port} start -r ${names.join(",")}`,
+		line: `exec node node_modules/foreman/nf.js -p ${port} -j ${file} start -r ${names.join(",")}`,
 		env,
 	});
 }

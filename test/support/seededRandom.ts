@@ -41,7 +41,9 @@ export class SeededRandom {
 	}
 
 	bytes(length: number): Buffer {
-		return Buffer.from(Array.from({ length }, () => this.below(256)));
+		const bytes = Buffer.alloc(length);
+		for (let i = 0; i < length; i += 1) bytes[i] = this.below(256);
+		return bytes;
 	}
 
 	/** A number of at most `maxBytes` bytes; each length is equally likely, so small numbers come as often as large ones. */

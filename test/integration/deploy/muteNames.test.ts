@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { ROOT } from "../../support/documents.ts";
-
-const LIMIT_MS = 60_000;
+import { sized } from "../../support/length.ts";
+import { PATIENCE_MS } from "../../support/until.ts";
 
 let folder: string;
 before(() => {
@@ -33,22 +33,24 @@ function runTrial(...args: readonly string[]): Record<string, unknown> {
 		`exec "${process.execPath}" --import ./test/loader/register.mjs test/support/muteNamesTrial.ts ${args.join(" ")}`,
 	];
 	const printed = execFileSync("unshare", ["-rnm", "sh", "-ec", steps.join(" && ")], {
-		...{ cwd: ROOT, encoding: "utf8" as const, timeout: LIMIT_MS },
+		...{ cwd: ROOT, encoding: "utf8" as const, timeout: PATIENCE_MS },
 		// The tests' database is not in that namespace.
 		env: { PATH: process.env.PATH ?? "" },
 	});
 	return JSON.parse(printed.trim().split("\n").at(-1) ?? "") as Record<string, unknown>;
 }
 
-test("a fallback's name that nobody answers for costs boost nothing, and a builder's the relay nothing", () => {
+test("a fallback's name that nobody answers for costs boost nothing, and a builder's the relay nothing", (t) => {
 	const why = refusal();
 	if (why !== null) {
-		// Held by boostOutgoing and unusableBuilders with a name server of their own.
+		// boostOutgoing and unusableBuilders test the same with a name server of their own.
 		assert.match(why, /unshare|ENOENT|permitted|denied|not permitted/i);
-		return;
+		return t.skip("this machine gives no network namespaces");
 	}
 	assert.deepEqual(runTrial("boost"), { answered: 64, relay: "closed", reason: null });
 	assert.deepEqual(runTrial("relay"), { mined: 4 });
+	// The trial itself is tried in the long form alone.
+	if (sized(true, false)) return;
 	const { answered } = runTrial("boost", "own");
 	assert.ok(Number(answered) < 64, "Node's own look-up would do");
 });

@@ -3,6 +3,7 @@
 // a transaction sent through boost is mined, and nothing may be left behind.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -16,14 +17,23 @@ import {
 	runProcfile,
 	runRelay,
 	startRelayProcess,
+	withTestLoader,
 } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
+/** The line web, with the loader of the tests. One test below runs the Procfile itself. */
+const WEB = withTestLoader(lineOf("web"));
+
 let system: ProcessSystem;
+/** The path of a Procfile whose lines have the loader of the tests. */
+let procfile: string;
 before(async () => {
 	system = await startProcessSystem();
+	procfile = join(system.folder, "Procfile");
+	const lines = [...PROCFILE].map(([name, line]) => `${name}: ${withTestLoader(line)}\n`);
+	writeFileSync(procfile, lines.join(""));
 });
 after(() => system.stop());
 
@@ -40,7 +50,7 @@ const RUNNERS: readonly (readonly [string, (line: string) => string])[] = [
 
 /** What the line web says of its settings, as a runner makes it. */
 async function helpOf(PROCESS: string, made = (line: string) => line): Promise<string> {
-	const exit = await runRelay({ line: made(`${lineOf("web")} --help`), env: { PROCESS } });
+	const exit = await runRelay({ line: made(`${WEB} --help`), env: { PROCESS } });
 	assert.deepEqual([exit.code, exit.stderr], [0, ""]);
 	return exit.stdout;
 }
@@ -59,7 +69,7 @@ test("the line web runs what PROCESS names, whatever a runner makes of it, and t
 test("the line web, with PROCESS: each serves on PORT, and SIGTERM ends it in order", async (t) => {
 	const [port, front] = [await freePort(), await freePort()];
 	const start = async (env: Readonly<Record<string, string>>): Promise<RelayProcess> => {
-		const started = await startRelayProcess({ line: lineOf("web"), env: { ...system.env, ...env } });
+		const started = await startRelayProcess({ line: WEB, env: { ...system.env, ...env } });
 		t.after(() => started.kill());
 		return started;
 	};
@@ -82,7 +92,7 @@ test("the line web, with PROCESS: each serves on PORT, and SIGTERM ends it in or
 
 test("the line web refuses a PROCESS that it does not know", async () => {
 	for (const PROCESS of ["relay; true", "Relay"]) {
-		const exit = await runRelay({ line: lineOf("web"), env: { ...system.env, PROCESS } });
+		const exit = await runRelay({ line: WEB, env: { ...system.env, PROCESS } });
 		assert.equal(exit.code, 1);
 		assert.equal(exit.stdout, "");
 		assert.match(
@@ -92,21 +102,13 @@ test("the line web refuses a PROCESS that it does not know", async () => {
 	}
 });
 
-const READY_MS = 30_000;
-
 test("two processes: boost finds the relay, and the runner's Ctrl-C ends both in order", async (t) => {
 	const port = await twoPorts();
-	const runner = runProcfile(["relay", "boost"], port, {
-		...environment("two"),
-		...{ RELAY_URL: `http://127.0.0.1:${port}`, BOOST_SECRET: "shared by both" },
-	});
+	const env = { RELAY_URL: `http://127.0.0.1:${port}`, BOOST_SECRET: "shared by both" };
+	const runner = runProcfile(["relay", "boost"], port, { ...environment("two"), ...env }, procfile);
 	t.after(() => runner.kill());
 	const boost = `http://127.0.0.1:${port + 100}`;
-	await until(
-		"the relay is ready",
-		async () => (await readyStatus(`http://127.0.0.1:${port}`)) === 200,
-		READY_MS,
-	);
+	await until("the relay is ready", async () => (await readyStatus(`http://127.0.0.1:${port}`)) === 200);
 	await minedThrough(boost, 1);
 	const exit = await runner.kill("SIGINT");
 	assert.equal(stopsIn(exit.stdout), 2, exit.stdout.slice(-2_000));
@@ -116,7 +118,7 @@ test("two processes: boost finds the relay, and the runner's Ctrl-C ends both in
 
 test("one port: a terminal's Ctrl-C, which reaches all at once and once more by the runner, ends it in order", async (t) => {
 	const port = await freePort();
-	const runner = runProcfile(["web"], port, environment("terminal"));
+	const runner = runProcfile(["web"], port, environment("terminal"), procfile);
 	t.after(() => runner.kill());
 	const url = `http://127.0.0.1:${port}`;
 	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay");
@@ -128,7 +130,7 @@ test("one port: a terminal's Ctrl-C, which reaches all at once and once more by 
 	await groupGone(runner.pid);
 });
 
-test("one port: the pair serves all of the interface on it, and a host's SIGTERM to every process ends it", async (t) => {
+test("one port, by the Procfile itself: the pair serves all of the interface on it, and a host's SIGTERM to every process ends it", async (t) => {
 	const port = await freePort();
 	const runner = runProcfile(["web"], port, environment("one"));
 	t.after(() => runner.kill());

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { backrunBy, prepareBidding, signedBy } from "../../support/biddingFixture.ts";
 import { WsClient } from "../../support/clients.ts";
+import { sized } from "../../support/length.ts";
 import { type PathFixture, startPath } from "../../support/pathFixture.ts";
 import type { LaunchedRelay } from "../../support/processes.ts";
 import { signedTransaction } from "../../support/txFactory.ts";
@@ -21,7 +22,8 @@ function logsOf(one: LaunchedRelay, hash: string): readonly (readonly unknown[])
 		.map(({ msg, request }) => [msg, request]);
 }
 
-for (const withEdge of [false, true]) {
+// An edge and its core do all that one relay does, which traces.test.ts runs without an edge.
+for (const withEdge of sized([true], [true, false])) {
 	describe(withEdge ? "through an edge" : "with one relay", () => {
 		let path: PathFixture;
 		before(async () => {

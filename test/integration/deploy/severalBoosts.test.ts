@@ -1,4 +1,5 @@
-// Two boosts on one database, both real processes: both serve, and the one that stays alive takes over what the other one had.
+// Two boosts on one database, both real processes: both serve, and the one that stays alive takes over what the other one had. Each
+// test goes on with the one that survives.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -7,44 +8,49 @@ import { systemClock } from "../../../shared/clock.ts";
 import { statusOf } from "../../faults/boostHere.ts";
 import { type CellParts, startCellParts } from "../../faults/cellParts.ts";
 import { startWorld, type World } from "../../faults/world.ts";
+import { sized } from "../../support/length.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import { type BoostProcess, startBoostProcess } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 import { signedTransaction, type TestAccount } from "../../support/txFactory.ts";
-import { until } from "../../support/until.ts";
+import { PATIENCE_MS, until } from "../../support/until.ts";
 
-const SENDERS = 100;
+const SENDERS = sized(30, 100);
 const NONCES = 5;
-/** A part is left alone for ten seconds; then its rows are read, moved and sent. */
-const ADOPTED_MS = 40_000;
+/** Those that alternate between two boosts. */
+const WALLETS = sized(6, 12);
 
 let world: World;
 let builder: PlainBuilder;
 let postgres: PostgresServer;
 let database: string;
 let parts: CellParts;
+/** The boost that outlives all others. */
+let other: BoostProcess;
 before(async () => {
-	world = await startWorld({ blockMs: 300, accounts: SENDERS + 20, builder: "plain" });
+	world = await startWorld({ blockMs: 1_000, accounts: SENDERS + WALLETS + 4, builder: "plain" });
 	// Nothing that the relay sends is ever mined: what is mined has come by the fallback.
 	builder = await startPlainBuilder();
 	postgres = await startPostgres();
 	database = await postgres.newDatabase();
 	parts = await startCellParts(world, "several", {
 		...{ processes: ["relay", "boost"], builderUrl: builder.url },
-		boost: { ETH_RPC_URL: world.chain.url, DATABASE_URL: database, PROBE_TIMEOUT_MS: "3000" },
+		boost: { ETH_RPC_URL: world.chain.url, DATABASE_URL: database, PROBE_TIMEOUT_MS: "60000" },
 	});
+	other = await startAnother();
 });
 after(async () => {
+	await other?.kill();
 	await parts?.stop();
 	await builder?.stop();
 	await postgres?.stop();
 	await world?.stop();
 });
 
-test("a boost is killed for good with 500 open transactions while the relay is out: another one has them all mined", async (t) => {
-	const other = await startAnother();
-	t.after(() => other.kill());
+test(`a boost is killed for good with ${SENDERS * NONCES} open transactions while the relay is down: another one has them all mined`, async () => {
+	// Even if the relay is slow, nothing is sent elsewhere.
+	await parts.fallbackWire.set({ kind: "refuse" });
 	const first = new RelayClient(parts.boost.url);
 	const sent: string[] = [];
 	const accounts = world.accounts(SENDERS);
@@ -53,30 +59,28 @@ test("a boost is killed for good with 500 open transactions while the relay is o
 	assert.equal((await statusOf(parts.boost.url)).journal.depth, sent.length);
 	assert.equal((await statusOf(other.url)).journal.depth, 0);
 
-	await parts.fallbackWire.set({ kind: "refuse" });
 	await parts.processes.relay?.kill();
 	await parts.processes.boost?.kill();
 	const open = sent.filter((hash) => !world.mined.has(hash));
 	assert.equal(open.length, sent.length, "all were open when it was killed");
 	await parts.fallbackWire.set(null);
 
-	const adopted = await until(
-		"the other one has adopted them",
-		() => other.logs().find(({ msg }) => msg === "a part was adopted"),
-		ADOPTED_MS,
-	);
-	assert.equal(adopted.count, sent.length);
-	await until("all are mined", () => sent.every((hash) => world.mined.has(hash)), ADOPTED_MS);
-	await until(
-		"its journal is empty",
-		async () => (await statusOf(other.url)).journal.depth === 0,
-		ADOPTED_MS,
-	);
+	// A part is left alone for ten seconds.
+	const [adopted] = await until("the other one has adopted them", () => adoptions(1));
+	assert.equal(adopted?.count, sent.length);
+	await until("all are mined", () => sent.every((hash) => world.mined.has(hash)));
+	await until("its journal is empty", async () => (await statusOf(other.url)).journal.depth === 0);
 	assert.deepEqual(
 		sent.filter((hash) => world.publicHashes.has(hash)),
 		[],
 	);
 });
+
+/** What the surviving boost logged of the parts that it adopted, once there are so many. */
+function adoptions(count: number) {
+	const logged = other.logs().filter(({ msg }) => msg === "a part was adopted");
+	return logged.length >= count ? logged : undefined;
+}
 
 /** Whether a process waits for a connection with `port` of this machine; see proc(5), /proc/net/tcp, where SYN_SENT is 02. */
 function isConnecting({ pid }: BoostProcess, port: number): boolean {
@@ -102,17 +106,16 @@ test(
 	async (t) => {
 		await parts.processes.relay?.restart();
 		const hanging = await startAnother();
-		const other = await startAnother();
-		t.after(() => Promise.all([hanging.kill(), other.kill()]));
+		t.after(() => hanging.kill());
 		for (const { url } of [hanging, other])
-			await until("the relay is well", async () => (await statusOf(url)).relay.state === "closed");
+			await until("the relay is healthy", async () => (await statusOf(url)).relay.state === "closed");
 		const accounts = world.accounts(4);
 		const sent = await Promise.all(accounts.map((by) => send(hanging.client, by, 0)));
 		const begun = systemClock.monotonic();
 		await parts.fallbackWire.set({ kind: "blackHole" });
 		await parts.processes.relay?.kill();
 		const { port } = parts.fallbackWire;
-		await until("it connects with the fallback", () => isConnecting(hanging, port), ADOPTED_MS, 1);
+		await until("it connects with the fallback", () => isConnecting(hanging, port), PATIENCE_MS, 1);
 		hanging.signal("SIGSTOP");
 		// One that waits for its connection: others may be on those that were open, which are read and not answered.
 		const isSentOff = (raw: unknown) =>
@@ -125,15 +128,16 @@ test(
 
 		const said = async () => {
 			const answer = await other.client.ask("eth_cancelTransaction", [cancelled], "/fast");
-			return answer.error?.message ?? "";
+			return answer.error?.message ?? "cancelled";
 		};
-		assert.match(await said(), /another boost has it, and does not answer/);
-		// When its lease has run out.
-		await until("the cancel is taken", async () => /taken back as soon as/.test(await said()), ADOPTED_MS);
+		const first = await said();
+		if (adoptions(2) === undefined) assert.match(first, /another boost has it, and does not answer/);
+		// When its lease has run out. A request whose time ends meanwhile may cancel it, and a later one then says so.
+		await until("the cancel is accepted", async () => /taken back as soon as|^cancelled$/.test(await said()));
 		await parts.fallbackWire.set(null);
-		await until("the others are mined", () => due.every((hash) => world.mined.has(hash)), ADOPTED_MS);
+		await until("the others are mined", () => due.every((hash) => world.mined.has(hash)));
 		// The system goes on to connect, after 15 s at the latest.
-		await until("it is connected", () => !isConnecting(hanging, port), ADOPTED_MS);
+		await until("it is connected", () => !isConnecting(hanging, port));
 
 		hanging.signal("SIGCONT");
 		const exit = await hanging.ended();
@@ -149,11 +153,10 @@ test(
 test("a boost is killed while accounts go back and forth between the two: nothing that was acknowledged is lost", async (t) => {
 	await parts.processes.relay?.restart();
 	const killed = await startAnother();
-	const other = await startAnother();
-	t.after(() => other.kill());
+	t.after(() => killed.kill());
 	for (const { url } of [killed, other])
-		await until("the relay is well", async () => (await statusOf(url)).relay.state === "closed");
-	const accounts = world.accounts(12);
+		await until("the relay is healthy", async () => (await statusOf(url)).relay.state === "closed");
+	const accounts = world.accounts(WALLETS);
 	let [acknowledged, isKilled] = [0, false];
 	const hashes: string[] = [];
 	const wallet = async (by: TestAccount): Promise<void> => {
@@ -173,12 +176,8 @@ test("a boost is killed while accounts go back and forth between the two: nothin
 	await Promise.all(accounts.map(wallet));
 	assert.equal((await killed.ended()).signal, "SIGKILL");
 	await parts.processes.relay?.kill();
-	await until("all are mined", () => hashes.every((hash) => world.mined.has(hash)), ADOPTED_MS);
-	await until(
-		"its journal is empty",
-		async () => (await statusOf(other.url)).journal.depth === 0,
-		ADOPTED_MS,
-	);
+	await until("all are mined", () => hashes.every((hash) => world.mined.has(hash)));
+	await until("its journal is empty", async () => (await statusOf(other.url)).journal.depth === 0);
 });
 
 function startAnother(): Promise<BoostProcess> {

@@ -14,9 +14,10 @@ import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts
 import { rawTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
-/** A host's SIGKILL comes after 30 s; so long a stop may take on a busy machine. */
-const STOP_MS = 10_000;
+/** A host's SIGKILL comes after 30 s. */
+const STOP_MS = 30_000;
 const LOOPS = 8;
+/** Enough that no loop ends before the relay does. */
 const ACCOUNTS_A_LOOP = 40;
 const NONCES = 50;
 
@@ -87,20 +88,17 @@ test("SIGTERM under load: first not ready, then all running requests are answere
 	await again.kill();
 });
 
-test("several SIGTERMs and a SIGINT count as one stop", async () => {
+test("SIGINT stops it like SIGTERM, and several signals count as one stop", async () => {
 	const relay = await system.start(folder("signals"));
-	for (const signal of ["SIGTERM", "SIGTERM", "SIGINT", "SIGTERM"] as const) relay.signal(signal);
-	await until("it is not ready", async () => (await readyStatus(relay.url)) === 503);
-	relay.signal("SIGTERM");
-	const exit = await relay.ended(STOP_MS);
-	assertStopped(exit);
-	assert.equal(relay.logs().filter(({ msg }) => msg === "stopping").length, 1);
-});
-
-test("SIGINT stops it like SIGTERM", async () => {
-	const relay = await system.start(folder("sigint"));
-	assertStopped(await relay.kill("SIGINT", STOP_MS));
-	assert.equal(relay.logs().find(({ msg }) => msg === "stopping")?.signal, "SIGINT");
+	relay.signal("SIGINT");
+	await relay.logged("stopping");
+	for (const signal of ["SIGTERM", "SIGINT", "SIGTERM"] as const) relay.signal(signal);
+	assertStopped(await relay.ended(STOP_MS));
+	const stops = relay.logs().filter(({ msg }) => msg === "stopping");
+	assert.deepEqual(
+		stops.map(({ signal }) => signal),
+		["SIGINT"],
+	);
 });
 
 test("SIGTERM while it still waits for its node ends it at once", async () => {

@@ -8,8 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, it } from "node:test";
 import { isGone } from "../../devnet/devSystem.ts";
+import { forkOf, startForkChain } from "../../devnet/forkChain.ts";
 import { freePort } from "../../devnet/freePort.ts";
+import { GETH } from "../../devnet/gethChain.ts";
 import { documents, filled, ROOT, snippet } from "../../support/documents.ts";
+import { sized } from "../../support/length.ts";
 import { groupGone, type LaunchedRelay, launchRelay } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
@@ -22,8 +25,6 @@ const USUAL = {
 	FALLBACK_PORT: "8082",
 	BUILDER_PORT: "8083",
 };
-/** What is done on two cores beside two other tests may take that long. */
-const LONG_MS = 60_000;
 const QUICK_START = snippet("README.md", "npm ci && npm start");
 /** A machine need not have it for the tests. */
 const HAS_CURL = spawnSync("curl", ["--version"]).error === undefined;
@@ -177,19 +178,28 @@ it("the quick start has four commands: npm ci takes the lock file, CI runs the t
 	assert.deepEqual([...commands], ["npm ci", "npm start", "npm test", "npm run demo"]);
 	const short = commandsOf(snippet("CONTRIBUTING.md", "npm ci && npm start"));
 	for (const command of short) assert.ok(commands.has(command), command);
+	assertLocked();
+	const lines = readFileSync(join(ROOT, ".ci/run"), "utf8").split("\n");
+	for (const command of ["npm ci", "npm test"]) assert.ok(lines.includes(command), command);
+});
+
+/** The lock file has the packages of package.json; in the long form `npm ci` itself says so. */
+function assertLocked(): void {
+	const read = (name: string) => JSON.parse(readFileSync(join(ROOT, name), "utf8"));
+	const [wanted, locked] = [read("package.json"), read("package-lock.json").packages[""]];
+	for (const kind of ["dependencies", "devDependencies"]) assert.deepEqual(locked[kind], wanted[kind]);
+	if (sized(true, false)) return;
 	// Offline, and in a folder of its own, so that nothing is installed.
 	for (const name of ["package.json", "package-lock.json"])
 		copyFileSync(join(ROOT, name), join(folder, name));
 	const options = { cwd: folder, encoding: "utf8", stdio: "pipe", shell: true } as const;
 	const dry = "--dry-run --offline --ignore-scripts --no-audit --no-update-notifier";
 	assert.match(execFileSync(`npm ci ${dry}`, options), /added \d+ packages/);
-	const lines = readFileSync(join(ROOT, ".ci/run"), "utf8").split("\n");
-	for (const command of ["npm ci", "npm test"]) assert.ok(lines.includes(command), command);
-});
+}
 
 it("prints what it starts, all addresses, and the keys with funds", async () => {
 	await until("its first line", () => /^Starting a dev chain/m.test(run.stdout));
-	await until("its welcome", () => run.stdout.includes("Stop with Ctrl-C"), LONG_MS);
+	await until("its welcome", () => run.stdout.includes("Stop with Ctrl-C"));
 	for (const port of Object.values(ports)) assert.ok(run.stdout.includes(port), port);
 	assert.equal(run.stdout.match(/^ {2}0x[0-9a-fA-F]{40} {2}0x[0-9a-f]{64}$/gm)?.length, 10);
 	assert.match(run.stdout, /chain id 31337, a block every 2 s$/m);
@@ -224,7 +234,7 @@ it("with ethers, then with viem", async () => {
 	}
 });
 
-it("its events, with curl", { skip: !HAS_CURL }, async () => {
+it("its events, with curl", { skip: HAS_CURL ? false : "curl is not installed" }, async () => {
 	const [record, events, ...others] = snippet("README.md", "curl ").trimEnd().split("\n");
 	const [again, life, stream, ...more] = snippet("docs/wallets.md", "curl ").trimEnd().split("\n");
 	assert.deepEqual([...others, ...more], []);
@@ -255,12 +265,11 @@ it("its events, with curl", { skip: !HAS_CURL }, async () => {
 it("the searchers' bot: it bids on the swap, and the bid is mined right behind it", async () => {
 	const terminal = shell({ ETH_RPC_URL: here("http://127.0.0.1:8545") });
 	terminal.type(here(snippet("docs/searchers.md", 'eval "$(node')));
-	await until("it is bidding", () => /^0x\w{40} is bidding/m.test(terminal.text()), LONG_MS);
+	await until("it is bidding", () => /^0x\w{40} is bidding/m.test(terminal.text()));
 	terminal.type(here(snippet("docs/searchers.md", "npx cast send")));
 	const [, bundle = "", block] = await until(
 		"the bid is in a block",
 		() => /^bundle (0x\w{64}) block (\d+): INCLUDED$/m.exec(terminal.text()) ?? undefined,
-		LONG_MS,
 	);
 	const text = terminal.text();
 	const [, target = ""] = new RegExp(`^(0x\\w{64}) bid .*, bundle ${bundle}$`, "m").exec(text) ?? [];
@@ -285,26 +294,14 @@ it("names each taken port, and ends", async () => {
 			second.stderr,
 			new RegExp(`^npm start: port ${port}, for [a-z ]+, is taken: .* set ${name} `, "m"),
 		);
-	const bad = await launchRelay({ entry: "test/devnet/main.ts", env: { BOOST_PORT: "http" } }).ended();
-	assert.equal(bad.code, 1);
-	assert.match(bad.stderr, /^npm start: BOOST_PORT is not valid: expected a port/);
 });
 
-it("says which forks there are, and what a fork needs that anvil does not run", async () => {
-	const rows = [
-		["london", /^npm start: FORK is not valid: expected one of prague, osaka, amsterdam/m],
-		[
-			"amsterdam",
-			/^npm start: the anvil that is installed does not run Amsterdam\. Set GETH to a go-ethereum/m,
-		],
-	] as const;
-	const others = await freePorts();
-	for (const [FORK, message] of rows) {
-		const env = { ...others, FORK, GETH: "" };
-		const { code, stderr } = await launchRelay({ entry: "test/devnet/main.ts", env }).ended();
-		assert.equal(code, 1);
-		assert.match(stderr, message);
-	}
+it("reports what a fork needs that anvil does not run", async (t) => {
+	if (GETH !== undefined) return t.skip("GETH names a go-ethereum, which runs that fork");
+	const fork = forkOf({ FORK: "amsterdam" });
+	await assert.rejects(startForkChain({ port: 0, slotSeconds: 2, fork }), {
+		message: /^the anvil that is installed does not run Amsterdam\. Set GETH to a go-ethereum/,
+	});
 });
 
 it("with a node and builders it runs relay and boost alone, and boost uses the fallback", async () => {
@@ -319,7 +316,7 @@ it("with a node and builders it runs relay and boost alone, and boost uses the f
 		DATA_DIR: folder,
 	};
 	pair = launchRelay({ entry: "test/devnet/main.ts", env });
-	await until("both are there", () => /^boost http\S+\nrelay http\S+$/m.test(pair.stdout), LONG_MS);
+	await until("both are there", () => /^boost http\S+\nrelay http\S+$/m.test(pair.stdout));
 	const status = await fetch(`http://127.0.0.1:${others.BOOST_PORT}/status`);
 	assert.notEqual(((await status.json()) as { fallback: unknown }).fallback, null);
 	const sent = await sentWithCast(CAST.replace(USUAL.BOOST_PORT, others.BOOST_PORT));

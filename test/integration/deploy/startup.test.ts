@@ -14,6 +14,7 @@ import { commitOf, VERSION } from "../../../shared/version.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { EventStreamReader } from "../../support/clients.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
+import { sized } from "../../support/length.ts";
 import { type Exit, type RelayProcess, readyStatus, runBoost, runRelay } from "../../support/processes.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
@@ -147,10 +148,10 @@ test("BUILDERS that is misspelt gets its hint: the list, or the file that was me
 	}
 });
 
-/** The process's own way from a bad setting to its end: what it prints where. */
+/** Where the process prints what, and how it ends. */
 const REFUSED: readonly (readonly [string, string | null])[] = [
-	["ETH_RPC_URL", null],
 	["SIGNING_KEY", "secretsecret"],
+	...sized([], [["ETH_RPC_URL", null] as const]),
 ];
 
 const MASKED = {
@@ -242,26 +243,40 @@ function refusalOf(name: string): RegExp {
 }
 
 let system: ProcessSystem;
+/** Its data folder, and its ports for websockets and metrics. */
+const own = { data: "", searchers: 0, metrics: 0 };
 let running: RelayProcess;
 before(async () => {
 	system = await startProcessSystem();
-	running = await system.start(folder("running"));
+	const file = join(system.folder, "builders.json");
+	writeFileSync(file, system.env.BUILDERS ?? "");
+	own.data = join(system.folder, "running");
+	mkdirSync(own.data);
+	[own.searchers, own.metrics] = [await freePort(), await freePort()];
+	running = await system.start({
+		...IN_FOLDER,
+		DATA_DIR: own.data,
+		BUILDERS: file,
+		CHAIN_ID: "31337",
+		SEARCHER_PORT: String(own.searchers),
+		METRICS_PORT: String(own.metrics),
+	});
 });
 after(() => system.stop());
 
-test("a node of another chain than CHAIN_ID is refused at once", async () => {
+test("a node of CHAIN_ID is accepted, and one of another chain refused at once", async () => {
 	const ETH_RPC_URL = system.chain.url.replace("//", "//user:secretsecret@");
 	const exit = await run({ ...folder("chain"), CHAIN_ID: "1", ETH_RPC_URL });
 	assert.equal(exit.code, 1);
 	assert.doesNotMatch(`${exit.stderr}${exit.stdout}`, /secretsecret/);
 	assert.match(exit.stderr, /^relay: [^\n]*31337[^\n]*CHAIN_ID[^\n]*\b1\b[^\n]*\n$/);
-	const right = await system.start({ ...folder("chain"), CHAIN_ID: "31337" });
-	await right.kill();
+	assert.equal(await running.client.call("eth_chainId", []), "0x7a69");
 });
 
 test("a taken port is named, with the setting that changes it", async () => {
 	const taken = String(running.port);
-	for (const name of ["PORT", "METRICS_PORT", "SEARCHER_PORT"]) {
+	// takenPorts.test.ts has the others.
+	for (const name of sized(["PORT"], ["PORT", "METRICS_PORT", "SEARCHER_PORT"])) {
 		const exit = await run({ ...folder("port"), [name]: taken });
 		assert.equal(exit.code, 1);
 		assert.match(exit.stderr, /^relay: [^\n]+\n$/);
@@ -272,7 +287,7 @@ test("a taken port is named, with the setting that changes it", async () => {
 });
 
 test("an address of another machine is refused, with the name of the setting", async () => {
-	for (const HOST of ["192.0.2.1", "no host at all"]) {
+	for (const HOST of sized(["192.0.2.1"], ["192.0.2.1", "no host at all"])) {
 		const exit = await run({ ...folder("host"), HOST });
 		assert.equal(exit.code, 1);
 		assert.match(exit.stderr, /^relay: HOST is not valid[^\n]*: expected [^\n]+, for example HOST=[^\n]*\n$/);
@@ -280,20 +295,9 @@ test("an address of another machine is refused, with the name of the setting", a
 });
 
 test("BUILDERS may be a file; websockets and metrics move to ports of their own; the store is its owner's", async () => {
-	const file = join(system.folder, "builders.json");
-	writeFileSync(file, system.env.BUILDERS ?? "");
-	const data = join(system.folder, "own ports");
-	mkdirSync(data);
-	const [searchers, metrics] = [await freePort(), await freePort()];
-	const relay = await system.start({
-		...IN_FOLDER,
-		DATA_DIR: data,
-		BUILDERS: file,
-		SEARCHER_PORT: String(searchers),
-		METRICS_PORT: String(metrics),
-	});
+	const { data, searchers, metrics } = own;
 	assert.equal(await opened(`ws://127.0.0.1:${searchers}/fast`), "open");
-	assert.notEqual(await opened(`ws://127.0.0.1:${relay.port}/fast`), "open");
+	assert.notEqual(await opened(`ws://127.0.0.1:${running.port}/fast`), "open");
 	assert.equal((await fetch(`http://127.0.0.1:${searchers}/`)).status, 200, "what balancers ask");
 	const [feed, history] = ["/mev-share", "/mev-share/api/v1/history/info"];
 	const hears = async (port: number) => {
@@ -301,12 +305,11 @@ test("BUILDERS may be a file; websockets and metrics move to ports of their own;
 		stream.leave();
 		return stream.status;
 	};
-	assert.deepEqual([await hears(searchers), await hears(relay.port)], [200, 404]);
+	assert.deepEqual([await hears(searchers), await hears(running.port)], [200, 404]);
 	assert.equal((await fetch(`http://127.0.0.1:${searchers}${history}`)).status, 200);
 	assert.match(await metricsOf(`http://127.0.0.1:${metrics}`), /^relay_head_number \d+$/m);
-	assert.equal((await fetch(`${relay.url}/metrics`)).status, 404);
+	assert.equal((await fetch(`${running.url}/metrics`)).status, 404);
 	assert.equal(statSync(join(data, "relay")).mode & 0o777, 0o700);
-	await relay.kill();
 });
 
 test("the log at the start says whether the native code is loaded", () => {
