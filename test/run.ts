@@ -8,8 +8,10 @@ import { alone, dealt, filesAt, filesEnding, type Round, runRounds } from "./sup
 
 /** Commands of their own install what these need. */
 const OWN_COMMAND = /^test\/(metamask|python)\//;
-/** In processes of their own, and first: they take the longest, or end their process in their own way. */
+/** In processes of their own, and first, since they take the longest. */
 const FIRST = [
+	"test/integration/deploy/severalBoosts.test.ts",
+	"test/contract/postgres.test.ts",
 	"test/integration/deploy/crash.test.ts",
 	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/start.test.ts",
@@ -22,7 +24,7 @@ const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integratio
 /** Files that one process runs. */
 const SHARED = { integration: 16, unit: 36 };
 /** Processes at a time. Each waits more than half of the time, so that more than one for each core keep them busy. */
-const CONCURRENCY = { first: 5, timed: 2 };
+const CONCURRENCY = { first: 6, timed: 2 };
 
 const asked = process.argv.slice(2);
 try {

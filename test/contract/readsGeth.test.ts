@@ -28,7 +28,7 @@ const ALLOC = {
 	[LOOP]: { code: "0x5b5f56", balance: "0x0" },
 };
 
-describe("reads of a real go-ethereum", { skip: GETH === undefined }, () => {
+describe("reads of a real go-ethereum", { skip: GETH === undefined && "GETH names no go-ethereum" }, () => {
 	let geth: GethChain;
 	let behind: GethChain;
 	const stops: (() => Promise<void>)[] = [];

@@ -56,7 +56,9 @@ async function told(fixture: AuctionFixture, tx: Signed, type: string): Promise<
 	return { ...(await fixture.event(tx, type)) };
 }
 
-describe("the relay on a real go-ethereum with Amsterdam", { skip: GETH === undefined }, () => {
+describe("the relay on a real go-ethereum with Amsterdam", {
+	skip: GETH === undefined && "GETH names no go-ethereum",
+}, () => {
 	let fixture: AuctionFixture;
 	let system: TestSystem;
 	before(async () => {
@@ -189,7 +191,9 @@ async function listOf(chain: TestSystem["chain"], hash: string): Promise<readonl
 	return [{ address: block.miner, balanceChanges }];
 }
 
-describe("the moment of the fork on a real go-ethereum", { skip: GETH === undefined }, () => {
+describe("the moment of the fork on a real go-ethereum", {
+	skip: GETH === undefined && "GETH names no go-ethereum",
+}, () => {
 	const SLOTS_BEFORE = 4;
 	/** Least gas until Osaka, 31,000; since Amsterdam 79,000. */
 	const SHAPE = { data: new Uint8Array(1_000) };

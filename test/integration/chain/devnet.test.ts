@@ -338,7 +338,7 @@ test("its blocks have the whole seconds of their times, and go on from whatever 
 });
 
 for (const name of ["Prague", "Osaka", "Amsterdam"]) {
-	const skip = name === "Amsterdam" && GETH === undefined;
+	const skip = name === "Amsterdam" && GETH === undefined && "GETH names no go-ethereum";
 	test(`FORK names the rules of the chain: ${name}`, { skip }, async () => {
 		const fork = forkOf({ FORK: ` ${name.toLowerCase()} ` });
 		const chain = await startForkChain({ port: 0, slotSeconds: 1, fork });

@@ -266,11 +266,18 @@ it("the searchers' bot: it bids on the swap, and the bid is mined right behind i
 	const terminal = shell({ ETH_RPC_URL: here("http://127.0.0.1:8545") });
 	terminal.type(here(snippet("docs/searchers.md", 'eval "$(node')));
 	await until("it is bidding", () => /^0x\w{40} is bidding/m.test(terminal.text()));
-	terminal.type(here(snippet("docs/searchers.md", "npx cast send")));
-	const [, bundle = "", block] = await until(
-		"the bid is in a block",
-		() => /^bundle (0x\w{64}) block (\d+): INCLUDED$/m.exec(terminal.text()) ?? undefined,
-	);
+	let swaps = 0;
+	const receipts = () => terminal.text().match(/^status +1 \(success\)$/gm)?.length ?? 0;
+	const [, bundle = "", block] = await until("the bid is in a block", () => {
+		const included = /^bundle (0x\w{64}) block (\d+): INCLUDED$/m.exec(terminal.text());
+		if (included !== null) return included;
+		// On a busy machine the bid comes too late for the swap's block, and the bot bids on the next one.
+		if (receipts() === swaps) {
+			terminal.type(here(snippet("docs/searchers.md", "npx cast send")));
+			swaps += 1;
+		}
+		return undefined;
+	});
 	const text = terminal.text();
 	const [, target = ""] = new RegExp(`^(0x\\w{64}) bid .*, bundle ${bundle}$`, "m").exec(text) ?? [];
 	const transactions = await assertBuilt(target, Number(block));
@@ -278,7 +285,7 @@ it("the searchers' bot: it bids on the swap, and the bid is mined right behind i
 	const sender = /^(0x\w{40}) is bidding/m.exec(text)?.[1];
 	const { from } = (await node().call("eth_getTransactionByHash", [backrun])) as { from: string };
 	assert.equal(from, sender?.toLowerCase());
-	await until("cast has its receipt", () => /^status +1 \(success\)$/m.test(terminal.text()));
+	await until("cast has its receipt", () => receipts() === swaps);
 	const [, end = ""] = /`(kill [^`]+)` ends it/.exec(documents().get("docs/searchers.md") ?? "") ?? [];
 	terminal.type(`${end}\nwait\n`);
 	terminal.child.stdin?.end();
