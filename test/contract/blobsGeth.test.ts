@@ -17,6 +17,8 @@ const real = realBlobs();
 before(async () => {
 	geth = await startRecordedGeth("blobs");
 	proofs = new BlobProofs({}, { clock: systemClock });
+	// On a busy machine it takes longer than a transaction waits for it.
+	await proofs.load();
 });
 after(async () => {
 	await proofs?.stop();

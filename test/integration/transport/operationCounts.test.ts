@@ -153,7 +153,8 @@ test("a head, for each pending transaction", async () => {
 	const last = await system.lastRequest();
 	await assertCosts(
 		relay,
-		{ signatures: 1, hashes: 2, parsed: 2, serialized: 2, toNode: 1, toOthers: 1, timers: 8 },
+		// 8 timers on an idle machine. A builder that answers late gets more connections, each with its own.
+		{ signatures: 1, hashes: 2, parsed: 2, serialized: 2, toNode: 1, toOthers: 1, timers: 12 },
 		async () => {
 			await system.chain.rpc("evm_mine", []);
 			await system.delivered(pending, last);
