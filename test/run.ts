@@ -24,7 +24,7 @@ const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integratio
 /** Files that one process runs. */
 const SHARED = { integration: 16, unit: 36 };
 /** Processes at a time. Each waits more than half of the time, so that more than one for each core keep them busy. */
-const CONCURRENCY = { first: 5, timed: 2 };
+const CONCURRENCY = { first: 4, timed: 2 };
 
 const asked = process.argv.slice(2);
 try {
