@@ -37,7 +37,7 @@ test("honest users are served during all attacks at once, for two minutes", (t) 
 
 test("three relays are restarted one after another under 10,000 searchers", (t) => holds(t, longRolling));
 
-test("kills, cuts, suspensions and a lost database break no promise of three relays and two boosts in ten minutes", (t) =>
+test("kills, cuts, suspensions and a lost database break no promise of three relays and two boost instances in ten minutes", (t) =>
 	holds(t, (say) => longScale({ seed, minutes: 10, say })));
 
 test("each alert fires in its state, and ceases after it", async (t) => {
