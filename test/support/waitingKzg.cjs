@@ -4,6 +4,10 @@ const { BroadcastChannel, receiveMessageOnPort } = require("node:worker_threads"
 const channel = new BroadcastChannel("waitingKzg");
 const idle = new Int32Array(new SharedArrayBuffer(4));
 let isReleased = false;
+// A message that comes before the first job is an event, and one that comes while it waits is not.
+channel.onmessage = () => {
+	isReleased = true;
+};
 
 function verifyCellKzgProofBatch() {
 	while (!isReleased) {
