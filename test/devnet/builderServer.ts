@@ -4,6 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { request as ask } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";
 import type { CallOutcome, ReceivedCall } from "./builderMethods.ts";
 import type { BuilderRecord, RecordedAnswer } from "./builderRecord.ts";
@@ -78,7 +79,7 @@ export async function startBuilderServer(
 		port: taken,
 		async catchUp() {
 			// By the time it has answered, all that came before is read.
-			await (await fetch(`http://127.0.0.1:${taken}/dev/none`)).text();
+			await (await ask(`http://127.0.0.1:${taken}/dev/none`)).body.dump();
 			await Promise.all(handling);
 		},
 		setFaults(next) {

@@ -1,6 +1,7 @@
 // Checks what must hold for every cell of the fault matrix and describes each violation. It waits until what was
 // acknowledged is mined, and asks the real parts: the chain, the builder, the fallback's wire.
 
+import { request } from "undici";
 import { PATIENCE_MS, until } from "../support/until.ts";
 import { statusOf, statusWhen } from "./boostHere.ts";
 import type { CellScenario, Outage } from "./cell.ts";
@@ -178,8 +179,8 @@ async function journalOf(parts: CellParts, sent: readonly Sent[], waitMs: number
 }
 
 async function stageOf(url: string, hash: string): Promise<string | undefined> {
-	const answer = await fetch(`${url}/tx/${hash}`);
-	return ((await answer.json()) as { stage?: string }).stage;
+	const { body } = await request(`${url}/tx/${hash}`);
+	return ((await body.json()) as { stage?: string }).stage;
 }
 
 /** The first ones of those that are `wrong`, and their number. */

@@ -12,6 +12,7 @@ import { silentLogger } from "../../shared/log.ts";
 import { startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { startPlainBuilder } from "../support/plainBuilder.ts";
+import { readyStatus } from "../support/processes.ts";
 import { openTestStore } from "../support/storeEngines.ts";
 import { type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
@@ -215,19 +216,11 @@ export async function startRelayHere(env: Readonly<Record<string, string>>): Pro
 		...{ drainMs: 0, openStore: openTestStore },
 	});
 	await relay.start();
-	await until("the relay is ready", () => isReady(`http://127.0.0.1:${relay.port}`));
+	await until(
+		"the relay is ready",
+		async () => (await readyStatus(`http://127.0.0.1:${relay.port}`)) === 200,
+	);
 	return relay;
-}
-
-/** Whether /readyz is 200; false where nothing answers. */
-export async function isReady(url: string): Promise<boolean> {
-	try {
-		const answer = await fetch(`${url}/readyz`);
-		await answer.arrayBuffer();
-		return answer.ok;
-	} catch {
-		return false;
-	}
 }
 
 /** What the chain and its builder show of transactions, taken down as it goes on. */

@@ -2,8 +2,12 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Agent, request as send } from "undici";
 import type { Caller } from "../../relay/domain/ports.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
+
+/** A node may take long. */
+const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 
 /** A JSON-RPC call that the proxy received. */
 interface ProxiedCall {
@@ -118,8 +122,8 @@ export async function startNodeProxy(first: string) {
 			response.writeHead(status, headers).end(JSON.stringify(Array.isArray(parsed) ? json : json[0]));
 			return;
 		}
-		const answer = await fetch(target, { method: "POST", headers, body });
-		response.writeHead(answer.status, headers).end(await answer.text());
+		const answer = await send(target, { dispatcher, method: "POST", headers, body });
+		response.writeHead(answer.statusCode, headers).end(await answer.body.text());
 	};
 
 	const server = createServer((request, response) => {
@@ -191,8 +195,9 @@ async function ruled(rule: NodeRule, list: readonly Call[], target: string) {
 	let answers: readonly { readonly id: unknown }[] = [];
 	if (passed.length > 0) {
 		const headers = { "content-type": "application/json" };
-		const answer = await fetch(target, { method: "POST", headers, body: JSON.stringify(passed) });
-		answers = (await answer.json()) as typeof answers;
+		const text = JSON.stringify(passed);
+		const answer = await send(target, { dispatcher, method: "POST", headers, body: text });
+		answers = (await answer.body.json()) as typeof answers;
 	}
 	const json = list.map(({ id }, i) => {
 		if (refused[i] !== null) return { jsonrpc: "2.0", id, error: refused[i] };

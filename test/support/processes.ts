@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { request } from "undici";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { onEngine } from "./engine.ts";
 import { SUPERVISED } from "./postgresServer.ts";
@@ -200,9 +201,9 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 /** The status of /readyz, or 0 if nothing answers. */
 export async function readyStatus(url: string): Promise<number> {
 	try {
-		const answer = await fetch(`${url}/readyz`);
-		await answer.arrayBuffer();
-		return answer.status;
+		const { statusCode, body } = await request(`${url}/readyz`);
+		await body.dump();
+		return statusCode;
 	} catch {
 		return 0;
 	}
