@@ -26,6 +26,7 @@ import {
 	plan,
 	type UpstreamHealths,
 } from "../../../../boost-proxy/reconcile/plan.ts";
+import { sized } from "../../../support/length.ts";
 import { HEALTHY, NOW, rowOf, STATES } from "./planFixture.ts";
 
 const ALL = {
@@ -174,7 +175,7 @@ test("with any results of deliveries the plan keeps its rules and comes to rest"
 			const played = new Played(one);
 			played.rest(one.outcomes);
 		}),
-		{ numRuns: 3_000 },
+		{ numRuns: sized(600, 3_000) },
 	);
 });
 
@@ -208,7 +209,7 @@ test("in the end every live row has a holder and every cancel was sent", () => {
 				assert.equal(mayNeedAction(row, played.health, played.time), false, "it wants nothing more");
 			}
 		}),
-		{ numRuns: 3_000 },
+		{ numRuns: sized(600, 3_000) },
 	);
 });
 

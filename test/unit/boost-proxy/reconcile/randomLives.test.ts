@@ -385,7 +385,7 @@ after(() => Promise.all([FAR.relay.stop(), FAR.fallback.stop()]));
 test("whatever happens, what leaves is planned, and what was acknowledged stays", async () => {
 	await fc.assert(
 		fc.asyncProperty(life, ({ steps, dialect }) => new World(dialect).play(steps)),
-		{ numRuns: sized(120, 2_000) },
+		{ numRuns: sized(50, 2_000) },
 	);
 });
 

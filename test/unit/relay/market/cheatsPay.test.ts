@@ -16,7 +16,7 @@ import { SeededRandom } from "../../../support/seededRandom.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 import { FakeChain, nextOf } from "./auctionFakes.ts";
 
-const BLOCKS = sized(900, 7_200);
+const BLOCKS = sized(300, 7_200);
 /** Newcomers' blocks: many times what a place in vain is remembered. */
 const NEWCOMERS = 200;
 const PLACES = 3;

@@ -49,19 +49,19 @@ async function allOf(table: RefundTable, address: string) {
 
 for (const engine of places.engines) {
 	describe(`on ${engine.name}`, () => {
-		it("a list of two thousand comes in parts of whole blocks, the latest first, each refund once", async (t) => {
+		it("a list of a thousand comes in parts of whole blocks, the latest first, each refund once", async (t) => {
 			const kv = await engine.open(await engine.newPlace());
 			t.after(() => kv.close());
 			const blockOf = (i: number): number => 100 + Math.floor(i / 3);
-			const records = Array.from({ length: 2_100 }, (_, i) => refundedRecord(i, blockOf(i)));
+			const records = Array.from({ length: 1_100 }, (_, i) => refundedRecord(i, blockOf(i)));
 			// The last ones may still leave the chain; and one that is final is late to be forgotten in memory.
-			const live = [...records.slice(2_000), ...records.slice(5, 6)];
+			const live = [...records.slice(1_000), ...records.slice(5, 6)];
 			const { table } = await tableOn(kv, live);
-			await archive(kv, table, records.slice(0, 2_000));
+			await archive(kv, table, records.slice(0, 1_000));
 			const parts = await allOf(table, RECIPIENT);
 			assert.deepEqual(
 				parts.map(({ length }) => length),
-				[1_002, 1_002, 96],
+				[1_001, 99],
 			);
 			const blocks = records.map((_, i) => blockOf(i)).reverse();
 			assert.deepEqual(parts.flat(), blocks);

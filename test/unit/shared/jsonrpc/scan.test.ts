@@ -7,6 +7,7 @@ import { type RpcBody, readBody } from "../../../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { ExactNumber, idText } from "../../../../shared/jsonrpc/ids.ts";
 import { idIn, scanList, scanValue } from "../../../../shared/jsonrpc/scan.ts";
+import { sized } from "../../../support/length.ts";
 
 const space = fc.constantFrom("", "", " ", "\n\t", "\r  ");
 const number = fc.constantFrom("0", "7", "-0", "1.0", "1e3", "1E-2", "12345678901234567890", "0.10", "1e400");
@@ -59,7 +60,7 @@ test("the id is found exactly where JSON.parse finds it", () => {
 			assert.equal(span.to, bytes.length);
 			assert.ok(span.values >= valuesOf(parsed), "never fewer values than there are");
 		}),
-		{ numRuns: 3_000 },
+		{ numRuns: sized(600, 3_000) },
 	);
 });
 
@@ -73,7 +74,7 @@ test("the entries of a list are those of JSON.parse", () => {
 			assert.deepEqual(parsed, JSON.parse(bytes.toString()));
 			assert.equal(scanList(bytes, 2)?.length, Math.min(items.length, 3));
 		}),
-		{ numRuns: 1_000 },
+		{ numRuns: sized(300, 1_000) },
 	);
 });
 
@@ -100,7 +101,7 @@ test("a body is read exactly if JSON.parse reads it, however it is cut or change
 				if (typeof entry?.id === "number") assert.equal(ids[i], entry.id, json);
 			}
 		}),
-		{ numRuns: 3_000 },
+		{ numRuns: sized(600, 3_000) },
 	);
 });
 
@@ -143,6 +144,6 @@ test("a short batch, which is parsed at once, is read as a long one", async () =
 			const json = `[${all.join(",")}]`;
 			assert.deepEqual(await calls(json), await calls(json + " ".repeat(70_000)), json);
 		}),
-		{ numRuns: 1_000 },
+		{ numRuns: sized(300, 1_000) },
 	);
 });
