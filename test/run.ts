@@ -16,15 +16,16 @@ const FIRST = [
 	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/start.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
+	"test/scale/takeover.test.ts",
 ];
-/** A starved process skips cells of the first, and loses the leases of the second. They run two at a time, when all others have ended. */
-const TIMED = ["test/faults/matrix.test.ts", "test/scale/takeover.test.ts"];
+/** Skips its cells where it gets no core. It runs beside one process of unit tests, when all others have ended. */
+const TIMED = "test/faults/matrix.test.ts";
 /** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
 /** Files that one process runs. */
 const SHARED = { integration: 16, unit: 36 };
 /** Processes at a time. Each waits more than half of the time, so that more than one for each core keep them busy. */
-const CONCURRENCY = { first: 4, timed: 2 };
+const CONCURRENCY = { first: 4, last: 2 };
 
 const asked = process.argv.slice(2);
 try {
@@ -39,22 +40,24 @@ try {
 }
 
 function roundsOf(files: readonly string[]): readonly Round[] {
-	const others = files.filter((file) => !TIMED.includes(file) && !FIRST.includes(file));
 	const isUnit = (file: string) => file.startsWith("test/unit/");
+	const isAlone = (file: string) => file === TIMED || FIRST.includes(file);
 	const edges = asked.length > 0 ? [] : AS_EDGE;
 	const first = [
 		...alone(FIRST.filter((file) => files.includes(file))),
 		...alone(edges).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
 		...dealt(
-			others.filter((file) => !isUnit(file)),
+			files.filter((file) => !isAlone(file) && !isUnit(file)),
 			SHARED.integration,
 		),
-		// The shortest come last, so that no core waits for a long one at the end.
-		...dealt(others.filter(isUnit), SHARED.unit),
 	];
-	const timed = alone(TIMED.filter((file) => files.includes(file)));
+	const last = [
+		...alone(files.filter((file) => file === TIMED)),
+		// They wait for little, so that two keep both cores busy.
+		...dealt(files.filter(isUnit), SHARED.unit),
+	];
 	return [
 		{ processes: first, concurrency: CONCURRENCY.first },
-		{ processes: timed, concurrency: CONCURRENCY.timed },
+		{ processes: last, concurrency: CONCURRENCY.last },
 	].filter(({ processes }) => processes.length > 0);
 }
