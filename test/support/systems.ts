@@ -13,6 +13,7 @@ import { createRelay } from "../../relay/relay.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
+import { Metrics } from "../../shared/metrics.ts";
 import {
 	DEV_COINBASE_ALLOC,
 	type DevBuilder,
@@ -32,9 +33,14 @@ import {
 	readyStatus,
 	startRelayProcess,
 } from "./processes.ts";
-import { ADMIN_TOKEN, METRICS_TOKEN, metricsOf, RelayClient } from "./relayClient.ts";
+import { ADMIN_TOKEN, figureOf, METRICS_TOKEN, RelayClient } from "./relayClient.ts";
 import { openTestStore } from "./storeEngines.ts";
-import { until } from "./until.ts";
+import { PATIENCE_MS, until } from "./until.ts";
+
+/** The gauge of the last block that a relay has processed. */
+const HEAD = "relay_head_number";
+/** Between two looks at a relay in this process, in ms. */
+const LOOK_MS = 10;
 
 export interface SystemOptions extends SurroundingsOptions {
 	readonly log?: Logger;
@@ -69,11 +75,13 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		if (options.proxied === true) node = await startNodeProxy(url);
 		return node?.url ?? url;
 	});
+	let metrics = new HeadMetrics();
 	const start = async (port: number): Promise<Server> => {
+		metrics = new HeadMetrics();
 		const config = readRelayConfig({ ...env, ...(await core?.start()), PORT: String(port) });
 		const relay = createRelay(config, {
 			log: options.log ?? silentLogger,
-			...{ drainMs: 0, openStore: openTestStore },
+			...{ metrics, drainMs: 0, openStore: openTestStore },
 			...(options.clock === undefined ? {} : { clock: options.clock }),
 			...(options.lookup === undefined ? {} : { lookup: options.lookup }),
 		});
@@ -87,7 +95,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 	const { port } = relay;
 	const client = new RelayClient(urlOf(port));
 	const seesHeads = async (number: number): Promise<void> => {
-		await seesHead(client, number);
+		await until(`block ${number} is processed`, () => metrics.head() >= number, PATIENCE_MS, LOOK_MS);
 		if (core?.client !== undefined) await seesHead(core.client, number);
 	};
 	const stopRelay = async (): Promise<void> => {
@@ -122,6 +130,17 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 			await end();
 		},
 	};
+}
+
+/** The metrics of a relay in this process. Its head is read without a scrape, which takes milliseconds. */
+class HeadMetrics extends Metrics {
+	/** Like {@link headOf}. */
+	head = (): number => -1;
+
+	override gauge(name: string, help: string, read: () => number): void {
+		if (name === HEAD) this.head = read;
+		super.gauge(name, help, read);
+	}
 }
 
 /** The core of an edge, as a process on a database of its own. */
@@ -298,8 +317,8 @@ export async function seesHead(client: RelayClient, number: number): Promise<voi
 
 /** The number of the head that the relay has handled, from its metrics. */
 export async function headOf(client: RelayClient): Promise<number> {
-	const text = await metricsOf(client.url);
-	return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1);
+	const head = await figureOf(client.url, HEAD);
+	return Number.isNaN(head) ? -1 : head;
 }
 
 /** Builds blocks, each as soon as it can hold one of `txs`, until all of them are mined. */
