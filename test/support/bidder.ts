@@ -2,6 +2,7 @@
 // received and blocks hold. It asserts nothing.
 
 import { concat, keccak256 } from "ethers";
+import { request } from "undici";
 import { DEV_COINBASE_KEY, type DevBuilder } from "../devnet/devBuilder.ts";
 import { EMITTER, PAYER, prepareBidding } from "./biddingFixture.ts";
 import { FeedClient } from "./feeds.ts";
@@ -149,9 +150,10 @@ export class Bidder {
 	/** The status of his bundle in each of its blocks. */
 	async blocks(hash: string): Promise<readonly BundleInBlock[]> {
 		const headers = { "x-forwarded-for": this.from };
-		const response = await fetch(`${this.#url}/bundle/${hash}`, { headers });
-		if (response.status !== 200) throw new Error(`HTTP ${response.status} for bundle ${hash}`);
-		return ((await response.json()) as { blocks: BundleInBlock[] }).blocks;
+		const { statusCode, body } = await request(`${this.#url}/bundle/${hash}`, { headers });
+		const answer = (await body.json()) as { blocks: BundleInBlock[] };
+		if (statusCode !== 200) throw new Error(`HTTP ${statusCode} for bundle ${hash}`);
+		return answer.blocks;
 	}
 
 	/** `stage`, or `stage reason`, for each block of his bundle. */

@@ -1,6 +1,7 @@
 // A running relay that takes bids, with contracts that pay the coinbase or do not, funded accounts, targets and backruns. The
 // tests decide who bids, and assert the results.
 
+import { request } from "undici";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
 import { EMITS, errorString, REVERTS, revertingWith } from "./contracts.ts";
@@ -104,8 +105,8 @@ export class BiddingFixture {
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 		const headers: Record<string, string> = { "content-type": "application/json", ...headersOf(about) };
 		if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(body);
-		const response = await fetch(`${this.system.client.url}${path}`, { method: "POST", headers, body });
-		return { status: response.status, ...((await response.json()) as WireAnswer) };
+		const answer = await request(`${this.system.client.url}${path}`, { method: "POST", headers, body });
+		return { status: answer.statusCode, ...((await answer.body.json()) as WireAnswer) };
 	}
 
 	/** The result of a call; throws with the code and message of an error. */
@@ -122,8 +123,8 @@ export class BiddingFixture {
 	): Promise<{ status: number; body: unknown }> {
 		const headers: Record<string, string> = headersOf(about);
 		if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(hash);
-		const response = await fetch(`${this.system.client.url}/bundle/${hash}`, { headers });
-		return { status: response.status, body: await response.json() };
+		const answer = await request(`${this.system.client.url}/bundle/${hash}`, { headers });
+		return { status: answer.statusCode, body: await answer.body.json() };
 	}
 
 	/** Submits a plain transfer on `/maxbackruns` and waits until searchers have it. Returns its hash. */

@@ -1,7 +1,7 @@
 // A plain client of a relay: JSON-RPC over HTTP, the status routes and the metrics. It hides no error and
 // retries nothing.
 
-import { Agent, fetch } from "undici";
+import { Agent, request } from "undici";
 
 /** A JSON-RPC answer. */
 export interface WireAnswer {
@@ -32,7 +32,7 @@ export interface WireStatus {
 /** One event of `/tx/{hash}/events`. */
 export type WireEvent = Readonly<Record<string, unknown>> & { readonly type: string; readonly at: string };
 
-/** Below the 256 connections that a relay accepts from one client. */
+/** Below the 256 connections that a relay accepts from one client. Its `request` takes half of the CPU time of `fetch`. */
 const dispatcher = new Agent({ connections: 200 });
 
 /** Talks to one relay. */
@@ -50,13 +50,13 @@ export class RelayClient {
 	/** Makes a call, and returns the whole answer. */
 	async ask(method: string, params: readonly unknown[], path = "/"): Promise<WireAnswer> {
 		this.#id += 1;
-		const response = await fetch(`${this.url}${path}`, {
+		const { body } = await request(`${this.url}${path}`, {
 			dispatcher,
 			method: "POST",
 			headers: { "content-type": "application/json", ...this.#headers },
 			body: JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params }),
 		});
-		return (await response.json()) as WireAnswer;
+		return (await body.json()) as WireAnswer;
 	}
 
 	/** Makes a call, and returns its result; throws with the code and message of an error. */
@@ -72,8 +72,8 @@ export class RelayClient {
 	}
 
 	async status(hash: string): Promise<WireStatus> {
-		const response = await fetch(`${this.url}/tx/${hash}`, { dispatcher });
-		return (await response.json()) as WireStatus;
+		const { body } = await request(`${this.url}/tx/${hash}`, { dispatcher });
+		return (await body.json()) as WireStatus;
 	}
 
 	/** The stage, or undefined for an unknown hash. */
@@ -82,8 +82,8 @@ export class RelayClient {
 	}
 
 	async events(hash: string): Promise<readonly WireEvent[]> {
-		const response = await fetch(`${this.url}/tx/${hash}/events`, { dispatcher });
-		return ((await response.json()) as { events: WireEvent[] }).events;
+		const { body } = await request(`${this.url}/tx/${hash}/events`, { dispatcher });
+		return ((await body.json()) as { events: WireEvent[] }).events;
 	}
 }
 
@@ -97,9 +97,10 @@ export const AUTHORIZED = { authorization: `Bearer ${METRICS_TOKEN}` };
 
 /** The text of the metrics at `url`. Throws unless the status is 200. */
 export async function metricsOf(url: string): Promise<string> {
-	const answer = await fetch(`${url}/metrics`, { headers: AUTHORIZED });
-	if (answer.status !== 200) throw new Error(`/metrics answers ${answer.status}`);
-	return answer.text();
+	const { statusCode, body } = await request(`${url}/metrics`, { dispatcher, headers: AUTHORIZED });
+	const text = await body.text();
+	if (statusCode !== 200) throw new Error(`/metrics answers ${statusCode}`);
+	return text;
 }
 
 /** The value of a metric without labels at `url`; NaN if it is absent. */
