@@ -101,6 +101,20 @@ export class BoostFixture {
 		await boost.isWell();
 	}
 
+	/** Like {@link fails}, but an operator tells boost: for tests that are not about what it notices by itself. */
+	async goesOut(upstream: "relay" | "fallback" = "relay"): Promise<void> {
+		await this.wires[upstream].set({ kind: "refuse" });
+		await this.boost.force("open", upstream);
+	}
+
+	/** Ends what {@link goesOut} began, of both upstreams. */
+	async comesBack(): Promise<void> {
+		for (const upstream of ["relay", "fallback"] as const) {
+			await this.wires[upstream].set(null);
+			await this.boost.force("auto", upstream);
+		}
+	}
+
 	stop(): Promise<void> {
 		return stopAll(this.#parts.stops);
 	}
@@ -223,7 +237,9 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const chain = { slotSeconds: 1 };
 		const system = kept(await startSystem({ chain, ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
 		const { BOOST_SECRET: _, ...second } = system.env;
-		const relay = kept(await startRelayHere({ ...second, DATA_DIR: join(folder, "fallback"), ...fallback }));
+		// No test waits for a head of the fallback.
+		const own = { DATA_DIR: join(folder, "fallback"), HEAD_POLL_MS: "250" };
+		const relay = kept(await startRelayHere({ ...second, ...own, ...fallback }));
 		const fallbackUrl = `http://127.0.0.1:${relay.port}`;
 		const wires = {
 			relay: kept(await startFaultyWire(system.client.url)),
