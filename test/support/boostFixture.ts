@@ -237,7 +237,7 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const chain = { slotSeconds: 1 };
 		const system = kept(await startSystem({ chain, ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
 		const { BOOST_SECRET: _, ...second } = system.env;
-		// No test waits for a head of the fallback.
+		// Hardly a test waits for a head of the fallback.
 		const own = { DATA_DIR: join(folder, "fallback"), HEAD_POLL_MS: "250" };
 		const relay = kept(await startRelayHere({ ...second, ...own, ...fallback }));
 		const fallbackUrl = `http://127.0.0.1:${relay.port}`;
