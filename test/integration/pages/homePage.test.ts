@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { Wallet } from "ethers";
 import type { Browser } from "playwright-core";
-import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
+import { fits, isSound, LOOKS, openPage, QUIET, startBrowser } from "../../support/browser.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 /** In the place of GET /totals, of a relay that has served for long. */
@@ -21,7 +21,7 @@ let system: TestSystem;
 let url: string;
 before(async () => {
 	browser = await startBrowser();
-	system = await startSystem();
+	system = await startSystem(QUIET.system);
 	({ url } = system.client);
 });
 after(async () => {
