@@ -2,6 +2,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { request } from "undici";
 import type { Caller } from "../../relay/domain/ports.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 
@@ -92,14 +93,14 @@ export async function startNodeProxy(first: string) {
 		return fault;
 	};
 
-	const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+	const serve = async (came: IncomingMessage, response: ServerResponse): Promise<void> => {
 		const chunks: Buffer[] = [];
-		for await (const chunk of request) chunks.push(chunk as Buffer);
+		for await (const chunk of came) chunks.push(chunk as Buffer);
 		const body = Buffer.concat(chunks).toString();
 		const parsed = JSON.parse(body) as Call | Call[];
 		const list = Array.isArray(parsed) ? parsed : [parsed];
 		requests += 1;
-		credentials.add(`${request.url} ${request.headers.authorization}`);
+		credentials.add(`${came.url} ${came.headers.authorization}`);
 		for (const { method, params = [] } of list) calls.push({ method, params, batch: list.length });
 		if (gated === undefined || list.some(({ method }) => gated?.includes(method))) await gate;
 		const isDelayed = delayed === undefined || list.some(({ method }) => delayed?.includes(method));
@@ -118,12 +119,12 @@ export async function startNodeProxy(first: string) {
 			response.writeHead(status, headers).end(JSON.stringify(Array.isArray(parsed) ? json : json[0]));
 			return;
 		}
-		const answer = await fetch(target, { method: "POST", headers, body });
-		response.writeHead(answer.status, headers).end(await answer.text());
+		const answer = await post(target, body);
+		response.writeHead(answer.statusCode, headers).end(await answer.body.text());
 	};
 
-	const server = createServer((request, response) => {
-		serve(request, response).catch(() => response.destroy());
+	const server = createServer((came, response) => {
+		serve(came, response).catch(() => response.destroy());
 	});
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
@@ -181,6 +182,11 @@ export async function startNodeProxy(first: string) {
 	};
 }
 
+/** By `request`, which takes half of the CPU time of `fetch`. */
+function post(target: string, body: string) {
+	return request(target, { method: "POST", headers: { "content-type": "application/json" }, body });
+}
+
 /** The node's answers to the calls that `rule` neither refuses nor answers, as it changes them, and its own to the others. */
 async function ruled(rule: NodeRule, list: readonly Call[], target: string) {
 	const refused = list.map((call) => rule.refuse?.(call.method, call.params ?? []) ?? null);
@@ -190,9 +196,7 @@ async function ruled(rule: NodeRule, list: readonly Call[], target: string) {
 	const passed = list.filter(isPassed).map((call) => rule.forward?.(call) ?? call);
 	let answers: readonly { readonly id: unknown }[] = [];
 	if (passed.length > 0) {
-		const headers = { "content-type": "application/json" };
-		const answer = await fetch(target, { method: "POST", headers, body: JSON.stringify(passed) });
-		answers = (await answer.json()) as typeof answers;
+		answers = (await (await post(target, JSON.stringify(passed))).body.json()) as typeof answers;
 	}
 	const json = list.map(({ id }, i) => {
 		if (refused[i] !== null) return { jsonrpc: "2.0", id, error: refused[i] };
