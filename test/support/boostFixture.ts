@@ -52,6 +52,9 @@ interface CallOptions {
 	readonly headers?: Env;
 }
 
+/** Options for tests that wait for seconds, through which relays and boosts would poll each other. */
+export const QUIET = { system: { env: { HEAD_POLL_MS: "250" } }, boost: { PROBE_INTERVAL_MS: "1000" } };
+
 export const BOOST_SECRET = "what boost and its relay share";
 
 /** Relay, fallback and boosts. */

@@ -10,9 +10,6 @@ import type { Wallet } from "ethers";
 import { type Browser, chromium as engine } from "playwright-core";
 import { sized } from "./length.ts";
 
-/** How rarely relays and boosts behind a page ask their upstreams: a browser takes seconds, which they would poll through. */
-export const QUIET = { system: { env: { HEAD_POLL_MS: "250" } }, boost: { PROBE_INTERVAL_MS: "1000" } };
-
 export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
 interface PageOptions {

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { type OpenPage, openPage, QUIET, startBrowser } from "../../support/browser.ts";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
+import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 
 let browser: Browser;

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { Browser } from "playwright-core";
-import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { openPage, QUIET, startBrowser } from "../../support/browser.ts";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
+import { openPage, startBrowser } from "../../support/browser.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 
 /** What Chromium sends when it navigates. */

@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { Wallet } from "ethers";
 import type { Browser } from "playwright-core";
-import { fits, isSound, LOOKS, openPage, QUIET, startBrowser } from "../../support/browser.ts";
+import { QUIET } from "../../support/boostFixture.ts";
+import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 /** In the place of GET /totals, of a relay that has served for long. */

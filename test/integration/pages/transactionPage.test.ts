@@ -7,7 +7,8 @@ import { Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
-import { fits, isSound, LOOKS, openPage, QUIET, startBrowser } from "../../support/browser.ts";
+import { QUIET } from "../../support/boostFixture.ts";
+import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { GWEI } from "../../support/relayFixture.ts";
 
