@@ -22,8 +22,10 @@ const FIRST = [
 const TIMED = "test/faults/matrix.test.ts";
 /** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
+/** Of a browser, whose package and start take a process two seconds. */
+const PAGES = "test/integration/pages/";
 /** Files that one process runs. */
-const SHARED = { integration: 16, unit: 36 };
+const SHARED = { integration: 16, unit: 36, pages: 3 };
 /** Processes at a time. Each waits more than half of the time, so that more than one for each core keep them busy. */
 const CONCURRENCY = { first: 4, last: 2 };
 
@@ -41,13 +43,15 @@ try {
 
 function roundsOf(files: readonly string[]): readonly Round[] {
 	const isUnit = (file: string) => file.startsWith("test/unit/");
+	const isPage = (file: string) => file.startsWith(PAGES);
 	const isAlone = (file: string) => file === TIMED || FIRST.includes(file);
 	const edges = asked.length > 0 ? [] : AS_EDGE;
 	const first = [
 		...alone(FIRST.filter((file) => files.includes(file))),
 		...alone(edges).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
+		...dealt(files.filter(isPage), SHARED.pages),
 		...dealt(
-			files.filter((file) => !isAlone(file) && !isUnit(file)),
+			files.filter((file) => !isAlone(file) && !isUnit(file) && !isPage(file)),
 			SHARED.integration,
 		),
 	];

@@ -52,6 +52,9 @@ interface CallOptions {
 	readonly headers?: Env;
 }
 
+/** Options for tests that wait for seconds, through which relays and boosts would poll each other. */
+export const QUIET = { system: { env: { HEAD_POLL_MS: "250" } }, boost: { PROBE_INTERVAL_MS: "1000" } };
+
 export const BOOST_SECRET = "what boost and its relay share";
 
 /** Relay, fallback and boosts. */
@@ -99,6 +102,20 @@ export class BoostFixture {
 		await this.wires.relay.set(null);
 		await this.wires.fallback.set(null);
 		await boost.isWell();
+	}
+
+	/** Like {@link fails}, but an operator tells boost: for tests that are not about what it notices by itself. */
+	async goesOut(upstream: "relay" | "fallback" = "relay"): Promise<void> {
+		await this.wires[upstream].set({ kind: "refuse" });
+		await this.boost.force("open", upstream);
+	}
+
+	/** Ends what {@link goesOut} began, of both upstreams. */
+	async comesBack(): Promise<void> {
+		for (const upstream of ["relay", "fallback"] as const) {
+			await this.wires[upstream].set(null);
+			await this.boost.force("auto", upstream);
+		}
 	}
 
 	stop(): Promise<void> {
@@ -223,7 +240,9 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const chain = { slotSeconds: 1 };
 		const system = kept(await startSystem({ chain, ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
 		const { BOOST_SECRET: _, ...second } = system.env;
-		const relay = kept(await startRelayHere({ ...second, DATA_DIR: join(folder, "fallback"), ...fallback }));
+		// Hardly a test waits for a head of the fallback.
+		const own = { DATA_DIR: join(folder, "fallback"), HEAD_POLL_MS: "250" };
+		const relay = kept(await startRelayHere({ ...second, ...own, ...fallback }));
 		const fallbackUrl = `http://127.0.0.1:${relay.port}`;
 		const wires = {
 			relay: kept(await startFaultyWire(system.client.url)),

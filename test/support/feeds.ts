@@ -25,7 +25,7 @@ import { silentLogger } from "../../shared/log.ts";
 import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { NO_TRACES } from "../../shared/tracing/traces.ts";
 import { WsClient } from "./clients.ts";
-import { until } from "./until.ts";
+import { PATIENCE_MS, until } from "./until.ts";
 
 /** A message from the server. */
 interface Frame {
@@ -66,13 +66,25 @@ export class FeedClient {
 	}
 
 	/** Sends `request` unchanged, whose id may have been used before, and returns the whole answer. */
-	async say(request: string): Promise<Frame> {
+	say(request: string): Promise<Frame> {
 		const { id } = JSON.parse(request) as Frame;
-		const before = this.#frames.length;
-		this.ws.send(request);
-		return until(`the answer to ${request}`, () =>
-			this.#frames.find((frame, i) => i >= before && frame.id === id),
-		);
+		const { socket } = this.ws;
+		return new Promise((resolve, reject) => {
+			const timer = setTimeout(() => end(new Error(`no answer to ${request}`)), PATIENCE_MS);
+			const look = (): void => {
+				const frame = this.#frames.at(-1);
+				if (frame !== undefined && frame.id === id) end(frame);
+			};
+			const end = (outcome: Frame | Error): void => {
+				clearTimeout(timer);
+				socket.off("message", look);
+				if (outcome instanceof Error) reject(outcome);
+				else resolve(outcome);
+			};
+			// Behind the listener of the constructor, which has kept the frame by then.
+			socket.on("message", look);
+			this.ws.send(request);
+		});
 	}
 
 	/** Makes a call, and returns its result; throws with the code and message of an error. */

@@ -2,6 +2,7 @@
 // bids, and cancels, to which he has no right. Replaces times, hashes, addresses and ids, so that the records of two runs can be
 // compared.
 
+import { request } from "undici";
 import type { AuctionFixture, Bidder } from "./bidder.ts";
 import { EventStreamReader, postText, RawConnection } from "./clients.ts";
 import type { FeedClient } from "./feeds.ts";
@@ -78,14 +79,14 @@ export class SearcherView {
 			this.#lines.push(`${what} ${method} ${status} ${body}`);
 		}
 		const url = this.#fixture.system.client.url;
-		const status = await (await fetch(`${url}/tx/${hash}`)).text();
-		this.#lines.push(`${what} status ${status}`);
-		const page = (await (await fetch(`${url}/tx/${hash}/events`)).json()) as { events: object[] };
-		const { events, ...rest } = page;
+		const status = await request(`${url}/tx/${hash}`);
+		this.#lines.push(`${what} status ${await status.body.text()}`);
+		const page = await request(`${url}/tx/${hash}/events`);
+		const { events, ...rest } = (await page.body.json()) as { events: object[] };
 		this.#lines.push(`${what} page ${JSON.stringify(rest)}`, ...eventLines(`${what} page`, events));
 		if (this.#bundle === "") return;
-		const bundle = await fetch(`${url}/bundle/${this.#bundle}`, { headers: from });
-		const { blocks, ...about } = (await bundle.json()) as { blocks: { builders: object[] }[] };
+		const bundle = await request(`${url}/bundle/${this.#bundle}`, { headers: from });
+		const { blocks, ...about } = (await bundle.body.json()) as { blocks: { builders: object[] }[] };
 		this.#lines.push(`${what} bundle ${JSON.stringify(about)}`);
 		for (const { builders, ...one } of blocks) {
 			this.#lines.push(`${what} bundle ${JSON.stringify(one)}`, ...eventLines(`${what} bundle`, builders));

@@ -18,6 +18,8 @@ const GAS_LIMIT = 3_000_000;
 const RESERVES = 1_000n * ETHER;
 const HOLDS = 5n * ETHER;
 const SELLS = ETHER;
+/** Users that a block makes: a test that needs one waits for none. */
+const DEPOSITORS = 5;
 
 /** A pool on the chain of `fixture`. */
 export class SwapFixture {
@@ -25,6 +27,8 @@ export class SwapFixture {
 	readonly pair: string;
 	readonly #fixture: RelayFixture;
 	readonly #contracts: Contracts;
+	/** Who hold WETH and are nobody's yet. */
+	#spare: Actor[] = [];
 
 	private constructor(fixture: RelayFixture, contracts: Contracts, weth: string, pair: string) {
 		this.#fixture = fixture;
@@ -59,14 +63,11 @@ export class SwapFixture {
 		return new SwapFixture(fixture, contracts, weth.toLowerCase(), pair.toLowerCase());
 	}
 
-	/** A new user, from the next block on. */
+	/** A new user. */
 	async swapper(): Promise<Swapper> {
-		const { WrappedEther, Token, Pair } = this.#contracts;
-		const actor = await this.#fixture.actor();
-		const deposit = WrappedEther.abi.encodeFunctionData("deposit");
+		const { Token, Pair } = this.#contracts;
+		const actor = this.#spare.pop() ?? (await this.#depositors());
 		const from = actor.address;
-		await this.#fixture.publish(actor.sign({ to: this.weth, data: deposit, value: HOLDS }));
-		await this.#fixture.passBlock();
 		const approval = (wei: bigint) => Token.abi.encodeFunctionData("approve", [this.pair, wei]);
 		const data = Pair.abi.encodeFunctionData("swap", [this.weth, SELLS, 1n]);
 		return {
@@ -74,5 +75,17 @@ export class SwapFixture {
 			approve: (nonce = 1, wei = HOLDS) => actor.sign({ to: this.weth, data: approval(wei), nonce }),
 			swap: { from, to: this.pair, data },
 		};
+	}
+
+	/** One of several whose deposits are in the next block; the others are kept. */
+	async #depositors(): Promise<Actor> {
+		const data = this.#contracts.WrappedEther.abi.encodeFunctionData("deposit");
+		const first = await this.#fixture.actor();
+		const all = [first];
+		while (all.length < DEPOSITORS) all.push(await this.#fixture.actor());
+		for (const one of all) await this.#fixture.publish(one.sign({ to: this.weth, data, value: HOLDS }));
+		await this.#fixture.passBlock();
+		this.#spare = all.slice(1);
+		return first;
 	}
 }

@@ -64,12 +64,14 @@ export class CancelFixture extends RelayFixture {
 		}
 	}
 
-	/** Asserts that no builder has received its hash or bytes in any call. */
-	assertNeverSent(tx: Signed): void {
+	/** Asserts that no builder has received hash or bytes of any of them in any call. */
+	assertNeverSent(...txs: readonly Signed[]): void {
 		for (const builder of this.system.builders) {
 			const text = JSON.stringify(builder.requests());
-			assert.ok(!text.includes(tx.raw), `${builder.name} was sent it`);
-			assert.ok(!text.includes(tx.hash.slice(2)), `${builder.name} was sent its hash`);
+			for (const { raw, hash } of txs) {
+				assert.ok(!text.includes(raw), `${builder.name} was sent it`);
+				assert.ok(!text.includes(hash.slice(2)), `${builder.name} was sent its hash`);
+			}
 		}
 	}
 

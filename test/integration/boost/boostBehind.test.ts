@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
-import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostClient, type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import { FeedClient } from "../../support/feeds.ts";
-import { METRICS_TOKEN, type WireAnswer } from "../../support/relayClient.ts";
+import { figureOf, type WireAnswer } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 
 let fixture: BoostFixture;
@@ -14,7 +14,7 @@ let boost: BoostClient;
 let behind: DevChain;
 before(async () => {
 	behind = await startDevChain({ slotSeconds: 1 });
-	fixture = await startBoostFixture({ fallback: { ETH_RPC_URL: behind.url } });
+	fixture = await startBoostFixture({ ...QUIET, fallback: { ETH_RPC_URL: behind.url } });
 	boost = fixture.boost;
 });
 after(async () => {
@@ -29,11 +29,10 @@ async function copyChain(): Promise<void> {
 	const { chain } = fixture.system;
 	await behind.rpc("anvil_loadState", [await chain.rpc("anvil_dumpState")]);
 	const number = Number(await chain.rpc("eth_blockNumber"));
-	const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
-	await until("the fallback sees it", async () => {
-		const text = await (await fetch(`${fixture.fallbackUrl}/metrics`, { headers })).text();
-		return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1]) === number;
-	});
+	await until(
+		"the fallback sees it",
+		async () => (await figureOf(fixture.fallbackUrl, "relay_head_number")) === number,
+	);
 }
 
 test("no number falls, and nothing that was told is null or []", async () => {
@@ -53,7 +52,7 @@ test("no number falls, and nothing that was told is null or []", async () => {
 	assert.ok((await boost.result("eth_getTransactionReceipt", [tx.hash])) !== null);
 	assert.equal(await boost.result("eth_blockNumber"), hex(top));
 
-	await fixture.fails();
+	await fixture.goesOut();
 	for (let i = 0; i < 5; i += 1) {
 		const { json, headers } = await boost.call("eth_blockNumber");
 		assert.equal((json as WireAnswer).result, hex(top));
@@ -85,7 +84,7 @@ test("no number falls, and nothing that was told is null or []", async () => {
 	assert.equal(told.result, hex(top));
 	assert.equal(await boost.result("eth_getTransactionReceipt", [`0x${"77".repeat(32)}`]), null);
 
-	await fixture.recovers();
+	await fixture.comesBack();
 	assert.ok((await boost.result("eth_getBlockByNumber", [hex(number), false])) !== null);
 	const next = await users.passBlock();
 	await until("the next one is announced", () => announced().includes(next));

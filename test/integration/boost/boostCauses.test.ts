@@ -7,7 +7,7 @@ import { systemClock } from "../../../shared/clock.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { factsOf } from "../../../shared/why/asking.ts";
 import { story } from "../../../shared/why/story.ts";
-import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import type { NodeProxy } from "../../support/nodes.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
@@ -17,7 +17,10 @@ let fixture: BoostFixture;
 let node: NodeProxy;
 before(async () => {
 	const log = createLogger("info", "relay", { write: (text: string) => void texts.push(text) });
-	fixture = await startBoostFixture({ system: { proxied: true, log }, boost: { PROBE_TIMEOUT_MS: "1000" } });
+	fixture = await startBoostFixture({
+		system: { ...QUIET.system, proxied: true, log },
+		boost: { PROBE_TIMEOUT_MS: "1000" },
+	});
 	node = fixture.system.node as NodeProxy;
 });
 after(() => fixture?.stop());

@@ -42,6 +42,7 @@ const UNKNOWN = `0x${"77".repeat(32)}`;
 let fixture: BoostFixture;
 /** Of the test that runs. */
 let recorder: RecordingFallback;
+let boosts: BoostClient[] = [];
 before(async () => {
 	fixture = await startBoostFixture();
 });
@@ -49,18 +50,27 @@ after(() => fixture?.stop());
 beforeEach(async () => {
 	recorder = await startRecordingFallback();
 });
-afterEach(() => recorder.stop());
+afterEach(async () => {
+	// Those of all tests would go on to probe.
+	for (const boost of boosts) await boost.stop();
+	boosts = [];
+	await recorder.stop();
+});
 
 /** One whose fallback is the recorder. */
 async function withFallback(env: Readonly<Record<string, string>> = {}): Promise<BoostClient> {
 	await fixture.wires.relay.set(null);
-	return fixture.startBoost({ env: { FALLBACK_URL: recorder.url, TRUST_PROXY: "1", ...env } });
+	const boost = await fixture.startBoost({
+		env: { FALLBACK_URL: recorder.url, TRUST_PROXY: "1", ...env },
+	});
+	boosts.push(boost);
+	return boost;
 }
 
 /** And whose relay is out. */
 async function inOutage(env: Readonly<Record<string, string>> = {}): Promise<BoostClient> {
 	const boost = await withFallback(env);
-	await fixture.fails(undefined, boost);
+	await boost.force("open");
 	return boost;
 }
 

@@ -207,6 +207,7 @@ describe("reads of clients' transactions", () => {
 			ETH_RPC_URL: fixture.system.chain.url,
 		};
 		const other = await fixture.startBoost({ env });
+		t.after(() => other.stop());
 		await fixture.fails(undefined, other);
 		const actor = await fixture.users.actor();
 		const [tx, back] = [actor.sign(), actor.sign({ to: actor.address, maxFeePerGas: 60_000_000_000n })];
@@ -229,6 +230,7 @@ describe("reads of clients' transactions", () => {
 		const recorder: RecordingFallback = await startRecordingFallback();
 		t.after(() => recorder.stop());
 		const other = await fixture.startBoost({ env: { FALLBACK_URL: recorder.url } });
+		t.after(() => other.stop());
 		const hash = `0x${"5e".repeat(32)}`;
 		const shown = {
 			...{ hash, blockHash: null, blockNumber: null, transactionIndex: null, type: "0x2", chainId: "0x7a69" },

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
+import { RelayClient, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
@@ -28,7 +28,7 @@ before(async () => {
 	boost = fixture.boost;
 });
 after(() => fixture?.stop());
-afterEach(() => fixture.recovers());
+afterEach(() => fixture.comesBack());
 
 async function fresh(): Promise<{ readonly tx: Signed; readonly key: string }> {
 	const actor = await fixture.users.actor();
@@ -48,7 +48,7 @@ async function cancel(tx: Signed, headers: Env, key?: string): Promise<unknown> 
 }
 
 async function statusAt(url: string, { hash }: Signed): Promise<WireStatus> {
-	return (await (await fetch(`${url}/tx/${hash}`)).json()) as WireStatus;
+	return new RelayClient(url).status(hash);
 }
 
 /** At the relay itself. */
@@ -102,24 +102,23 @@ for (const [name, paths] of [
 	});
 
 	it(`with the relay well for one, out for the other, and back, ${name}`, async () => {
-		const tx = await brought(() => fixture.fails());
-		await fixture.recovers();
+		const tx = await brought(() => fixture.goesOut());
+		await fixture.comesBack();
 		await strictAtRelay(tx);
 		await until("the relay knows both", async () => (await events(tx)).includes("joined"));
 		await assertEndsByBoth(tx, THERE, HERE);
 	});
 
 	it(`with the relay out for both, and then the fallback instead, ${name}`, async () => {
-		await fixture.fails();
+		await fixture.goesOut();
 		const tx = await brought(async () => {});
 		assert.equal(
 			(await statusAt(fixture.fallbackUrl, tx)).fastMode,
 			false,
 			"the fallback is told the strict path",
 		);
-		await fixture.recovers();
-		await fixture.wires.fallback.set({ kind: "refuse" });
-		await boost.reaches("the fallback is out", ({ fallback }) => fallback?.state !== "closed");
+		await fixture.comesBack();
+		await fixture.goesOut("fallback");
 		await strictAtRelay(tx);
 		await until("the relay knows both", async () => (await events(tx)).includes("joined"));
 		await assertEndsByBoth(tx, HERE, THERE);
@@ -127,12 +126,12 @@ for (const [name, paths] of [
 
 	it(`one is taken back while the relay is out, ${name}: it lives, and the relay hears of it`, async () => {
 		const tx = await brought(async () => {});
-		await fixture.fails();
+		await fixture.goesOut();
 		assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
 		assert.equal(await cancel(tx, THERE), true);
 		await until("the fallback has it", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
 		assert.equal((await statusAt(fixture.fallbackUrl, tx)).status, "UNKNOWN");
-		await fixture.recovers();
+		await fixture.comesBack();
 		await until("the relay knows", async () => (await events(tx)).includes("left"));
 		await assertLives(tx);
 		assert.equal(await cancel(tx, HERE), true);
@@ -141,11 +140,11 @@ for (const [name, paths] of [
 
 	it(`both are taken back while the relay is out, ${name}: it is over there too`, async () => {
 		const tx = await brought(async () => {});
-		await fixture.fails();
+		await fixture.goesOut();
 		assert.equal(await cancel(tx, HERE), true);
 		// The relay can't be reached, as boost says; it is told when it is back.
 		await cancel(tx, THERE);
-		await fixture.recovers();
+		await fixture.comesBack();
 		await fixture.users.reaches(tx, "CANCELLED");
 	});
 }
@@ -156,7 +155,7 @@ async function events(tx: Signed): Promise<readonly string[]> {
 
 for (const [state, before] of [
 	["well", async () => {}],
-	["out", () => fixture.fails()],
+	["out", () => fixture.goesOut()],
 ] as const) {
 	it(`with the relay ${state}, a wallet's cancel is to be mined though a stranger asked for soft ones`, async () => {
 		await before();
@@ -181,9 +180,9 @@ it("the sender's signature goes over all owners, those of the relay's own client
 		await bring(tx, THERE, "/noreverts");
 		await fixture.users.submit("/fullprivacy", tx);
 		await assertLives(tx);
-		if (isOut) await fixture.fails();
+		if (isOut) await fixture.goesOut();
 		await cancel(tx, ELSEWHERE, key);
-		if (isOut) await fixture.recovers();
+		if (isOut) await fixture.comesBack();
 		await fixture.users.reaches(tx, "CANCELLED");
 	}
 });
@@ -195,9 +194,9 @@ it("an owner at the relay alone takes back its own wish through boost, and boost
 	await bring(tx, THERE, "/fullprivacy");
 	assert.equal(await cancel(tx, THERE), true);
 	await assertLives(tx);
-	await fixture.fails();
+	await fixture.goesOut();
 	await until("it is handed over", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
-	await fixture.recovers();
+	await fixture.comesBack();
 	assert.equal(await cancel(tx, HERE), true);
 	await fixture.users.reaches(tx, "CANCELLED");
 });
@@ -223,9 +222,9 @@ for (const [name, bringsToRelay] of [
 		await bringsToRelay(tx);
 		await bring(tx, THERE, "/fast");
 		assert.equal(await cancel(tx, THERE), true);
-		await fixture.fails();
+		await fixture.goesOut();
 		assert.match(String(await cancel(tx, ELSEWHERE, key)), /taken back as soon as that is possible/);
-		await fixture.recovers();
+		await fixture.comesBack();
 		await fixture.users.reaches(tx, "CANCELLED");
 	});
 }
@@ -233,9 +232,9 @@ for (const [name, bringsToRelay] of [
 it("what another has brought while the relay was out does not keep an owner at the relay from its cancel", async () => {
 	for (const signs of [false, true]) {
 		const { tx, key } = await fresh();
-		await fixture.fails();
+		await fixture.goesOut();
 		await bring(tx, THERE, "/fast");
-		await fixture.recovers();
+		await fixture.comesBack();
 		await bring(tx, HERE, "/fullprivacy");
 		assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
 		assert.equal(await cancel(tx, HERE, signs ? key : undefined), true);

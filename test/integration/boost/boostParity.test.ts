@@ -10,7 +10,7 @@ import { EXCEPTIONS, PARITY_TABLES, type ParityRow, requestOf } from "../../supp
 import { EventStreamReader, WsClient, type WsMessage } from "../../support/clients.ts";
 import { mevShareClient } from "../../support/mevShare.ts";
 import { metricsOf } from "../../support/relayClient.ts";
-import type { Actor } from "../../support/relayFixture.ts";
+import type { Actor, Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 import { prepareAccounts } from "../transport/badInput/fixture.ts";
 import { BROKEN_HTTP_ROWS, GOOD } from "../transport/badInput/http.ts";
@@ -201,6 +201,7 @@ test("a transaction's whole life is reported as by the relay, whether it came th
 	const pastBoost = (raw: string, path: string) => fixture.system.client.send(raw, path);
 	const through = (raw: string, path: string) =>
 		fixture.boost.result("eth_sendRawTransaction", [raw], { path });
+	const all: { path: string; actor: Actor; tx: Signed; again: ParityRow }[] = [];
 	for (const [path, send] of [
 		["/fast", pastBoost],
 		["/fast?referrer=me", through],
@@ -210,6 +211,10 @@ test("a transaction's whole life is reported as by the relay, whether it came th
 		const actor = await fixture.users.actor();
 		const tx = actor.sign();
 		assert.equal(await send(tx.raw, path), tx.hash);
+		const again = requestOf({ name: "again", method: "eth_sendRawTransaction", params: [tx.raw], path });
+		all.push({ path, actor, tx, again });
+	}
+	for (const { path, actor, tx, again } of all) {
 		await fixture.users.waitUntilSent(tx);
 		await until("its delivery was told", async () =>
 			(await fixture.users.events(tx)).some(
@@ -217,9 +222,10 @@ test("a transaction's whole life is reported as by the relay, whether it came th
 			),
 		);
 		assert.deepEqual(await differences(questions(tx, actor)), [], `pending on ${path}`);
-		const again = requestOf({ name: "again", method: "eth_sendRawTransaction", params: [tx.raw], path });
 		assert.deepEqual(await differences([again]), []);
-		await fixture.system.nextBlock();
+	}
+	await fixture.system.nextBlock();
+	for (const { path, actor, tx, again } of all) {
 		await fixture.users.reaches(tx, "INCLUDED");
 		assert.deepEqual(await differences(questions(tx, actor)), [], `mined on ${path}`);
 		assert.deepEqual(await differences([again]), []);

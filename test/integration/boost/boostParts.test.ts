@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
+import { databaseOf } from "../../support/engine.ts";
 import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { mineAll } from "../../support/systems.ts";
@@ -12,16 +12,14 @@ import { until } from "../../support/until.ts";
 
 const DEARER = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 
-let postgres: PostgresServer;
 let fixture: BoostFixture;
 let one: BoostClient;
 let other: BoostClient;
 before(async () => {
-	postgres = await startPostgres();
 	fixture = await startBoostFixture({
 		system: { env: { CANCEL_POLICY: "origin" } },
 		boost: {
-			DATABASE_URL: await postgres.newDatabase(),
+			DATABASE_URL: await databaseOf("boostParts"),
 			BREAKER_HOLD_MAX_MS: "100",
 			// A lower nonce goes first if it gets its answer in a quarter of the request's time, which a busy machine may take.
 			REQUEST_BUDGET_MS: "40000",
@@ -31,10 +29,7 @@ before(async () => {
 	const ETH_RPC_URL = fixture.system.chain.url;
 	other = await fixture.startBoost({ env: { ETH_RPC_URL } });
 });
-after(async () => {
-	await fixture?.stop();
-	await postgres?.stop();
-});
+after(() => fixture?.stop());
 afterEach(async () => {
 	await fixture.recovers();
 	await other.isWell();

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { systemClock } from "../../../shared/clock.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { databaseOf } from "../../support/engine.ts";
 import { sized } from "../../support/length.ts";
-import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
@@ -24,18 +24,13 @@ const CANCELS = 4;
 const REPLACES = 6;
 const REPEATS = 5;
 
-let postgres: PostgresServer;
 let fixture: BoostFixture;
 let boosts: BoostClient[];
 before(async () => {
-	postgres = await startPostgres();
-	fixture = await startBoostFixture({ boost: { DATABASE_URL: await postgres.newDatabase() } });
+	fixture = await startBoostFixture({ boost: { DATABASE_URL: await databaseOf("boostPartsRandom") } });
 	boosts = [fixture.boost, await fixture.startBoost()];
 });
-after(async () => {
-	await fixture?.stop();
-	await postgres?.stop();
-});
+after(() => fixture?.stop());
 
 /** What became of one wallet's transactions. */
 interface Wallet {

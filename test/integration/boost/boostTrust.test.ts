@@ -30,7 +30,7 @@ describe("a self-transfer that was signed for another chain with the same nonce"
 			const { sign, address } = await fixture.users.actor();
 			const tx = sign({ gasLimit: 21_000n });
 			assert.equal(await fixture.boost.result("eth_sendRawTransaction", [tx.raw], SOFT), tx.hash);
-			if (isOut) await fixture.fails();
+			if (isOut) await fixture.goesOut();
 			for (const type of [0, 2] as const) {
 				const elsewhere = sign({ type, to: address, chainId: 11_155_111n, gasLimit: 21_000n });
 				const { json } = await fixture.boost.call("eth_sendRawTransaction", [elsewhere.raw]);
@@ -39,7 +39,7 @@ describe("a self-transfer that was signed for another chain with the same nonce"
 			}
 			const found = (await fixture.boost.result("eth_getTransactionByHash", [tx.hash])) as { hash?: string };
 			assert.equal(found.hash, tx.hash);
-			await fixture.recovers();
+			await fixture.comesBack();
 			await until("it is where it was", async () => (await stage(tx.hash)) === "BROADCAST");
 			const cancel = sign({ to: address, gasLimit: 21_000n });
 			assert.equal(await fixture.boost.result("eth_sendRawTransaction", [cancel.raw], SOFT), cancel.hash);
@@ -89,5 +89,6 @@ for (const days of [8, -8]) {
 		await fixture.recovers(boost);
 		await fallback.stop();
 		for (const tx of [before, during]) await fixture.users.reaches(tx, "BROADCAST");
+		await boost.stop();
 	});
 }

@@ -5,8 +5,9 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { runSequences } from "../../model/run.ts";
+import { sized } from "../../support/length.ts";
 
-const SEQUENCES = 2;
+const SEQUENCES = sized(1, 2);
 const STEPS = 18;
 
 it("statuses, nonces and builders' orders agree with a model, for random commands", async (context) => {

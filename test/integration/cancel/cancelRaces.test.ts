@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { WsClient } from "../../support/clients.ts";
+import { sized } from "../../support/length.ts";
 import { figureOf } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
@@ -11,10 +12,13 @@ import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/use
 
 const SOFT = "/noreverts?softCancellations=true";
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
-const ROUNDS = 12;
+const ROUNDS = sized(6, 12);
+/** Turns of the event loop by which each round starts later than the one before: the last one waits as long in every length. */
+const LATER = 12 / ROUNDS;
+const BLOCKS = sized(2, 4);
 /** Nonces that one account uses at the same time, and transactions that it cancels for each. */
 const NONCES = 5;
-const CANCELS = 8;
+const CANCELS = sized(4, 8);
 
 let fixture: CancelFixture;
 before(async () => {
@@ -49,7 +53,7 @@ describe("a cancel at the same time as", () => {
 			(await actors()).map(async (actor, i) => {
 				const tx = actor.sign();
 				const sending = fixture.tried(tx, path(i));
-				await turns(i);
+				await turns(i * LATER);
 				const answer = await fixture.cancel(tx);
 				assert.equal(await sending, tx.hash);
 				return { tx, answer };
@@ -77,7 +81,7 @@ describe("a cancel at the same time as", () => {
 				const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 				await fixture.submit("/fast", old);
 				const replacing = fixture.tried(fresh);
-				await turns(i);
+				await turns(i * LATER);
 				const answer = await fixture.cancel(old);
 				assert.equal(await replacing, fresh.hash);
 				return { actor, old, fresh, answer };
@@ -99,13 +103,13 @@ describe("a cancel at the same time as", () => {
 	});
 
 	it("the block: its final stage agrees with the chain", async () => {
-		for (let round = 0; round < 4; round += 1) {
+		for (let round = 0; round < BLOCKS; round += 1) {
 			const all = await actors(6);
 			const sent = all.map((actor) => actor.sign());
 			await fixture.submit("/fast", ...sent);
 			for (const tx of sent) await fixture.waitUntilSent(tx);
 			const building = fixture.system.builder.buildBlock();
-			await turns(40 * round);
+			await turns((160 / BLOCKS) * round);
 			const answers = await Promise.all(sent.map((tx) => fixture.cancel(tx)));
 			const { number } = await building;
 			await fixture.seesHead(number);
@@ -153,7 +157,7 @@ describe("a soft cancel at the same time as", () => {
 				const tx = actor.sign();
 				const cancel = actor.sign({ to: actor.address, gasLimit: 21_000, maxFeePerGas: 19n * GWEI });
 				const sending = fixture.tried(tx, SOFT);
-				await turns(i);
+				await turns(i * LATER);
 				const answer = await fixture.tried(cancel, SOFT);
 				return { actor, tx, cancel, answer, sent: await sending };
 			}),

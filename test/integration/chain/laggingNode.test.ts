@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import { QUIET } from "../../support/boostFixture.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import type { NodeProxy } from "../../support/nodes.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
@@ -22,7 +23,7 @@ let behind: DevChain;
 let feed: FeedClient;
 let heads: string;
 before(async () => {
-	system = await startSystem({ proxied: true, chain: { slotSeconds: 1 } });
+	system = await startSystem({ ...QUIET.system, proxied: true, chain: { slotSeconds: 1 } });
 	users = new RelayFixture(system);
 	balancer = system.node as NodeProxy;
 	behind = await startDevChain({ slotSeconds: 1 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 
@@ -11,7 +11,7 @@ let browser: Browser;
 let fixture: BoostFixture;
 before(async () => {
 	browser = await startBrowser();
-	fixture = await startBoostFixture();
+	fixture = await startBoostFixture(QUIET);
 });
 after(async () => {
 	await browser?.close();
@@ -39,7 +39,7 @@ it("what the fallback carries says so, and its life is told from boost's journal
 	const { users, boost } = fixture;
 	const actor = await users.actor();
 	await users.passBlock();
-	await fixture.fails();
+	await fixture.goesOut();
 	const tx = actor.sign();
 	assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
 	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
@@ -74,14 +74,14 @@ it("what the fallback carries says so, and its life is told from boost's journal
 
 it("the relay that takes over again tells its own life, and that the fallback has it, too", async () => {
 	const { users, boost } = fixture;
-	await fixture.recovers();
+	await fixture.comesBack();
 	const actor = await users.actor();
 	await users.passBlock();
-	await fixture.fails();
+	await fixture.goesOut();
 	const tx = actor.sign();
 	assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
-	await fixture.recovers();
-	await fixture.wires.fallback.set({ kind: "refuse" });
+	await fixture.comesBack();
+	await fixture.goesOut("fallback");
 	await users.waitUntilSent(tx);
 	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
 	const { page } = opened;
@@ -91,15 +91,15 @@ it("the relay that takes over again tells its own life, and that the fallback ha
 	await page.getByText("The fallback, another private relay, has it, too.").waitFor();
 	await isSoundInAnOutage(opened);
 	await opened.close();
-	await fixture.recovers();
+	await fixture.comesBack();
 });
 
 it("what the fallback alone knows is said to be told by it", async () => {
 	const { users, boost } = fixture;
-	await fixture.recovers();
+	await fixture.comesBack();
 	const actor = await users.actor();
 	await users.passBlock();
-	await fixture.fails();
+	await fixture.goesOut();
 	const tx = actor.sign();
 	await new RelayClient(fixture.fallbackUrl).send(tx.raw, "/fast");
 	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
@@ -114,14 +114,13 @@ it("what the fallback alone knows is said to be told by it", async () => {
 
 it("when all is out the home page says that nothing can be sent, and no age stands still", async () => {
 	const { boost } = fixture;
-	await fixture.recovers();
+	await fixture.comesBack();
 	const opened = await openPage(browser, `${boost.url}/`, { aheadMs: 0 });
 	const { page } = opened;
 	await page.getByText("the relay is well").waitFor();
 	await page.locator("#block-age").getByText(/ ago$/).waitFor();
-	await fixture.wires.fallback.set({ kind: "refuse" });
-	await fixture.fails();
-	await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+	await fixture.goesOut("fallback");
+	await fixture.goesOut();
 	await page.getByText("nothing can be sent now: the relay is out, and nobody stands in.").waitFor();
 	await page.getByText(/^No answer since \d\d:\d\d:\d\d\./).waitFor();
 	await page.route("**/*", (route) => route.abort());
@@ -136,12 +135,11 @@ it("when all is out the home page says that nothing can be sent, and no age stan
 		.waitFor();
 	await isSoundInAnOutage(opened);
 	await opened.close();
-	await fixture.recovers();
+	await fixture.comesBack();
 });
 
 it("a boost that is gone leaves its pages saying since when there is no answer", async () => {
 	const { users } = fixture;
-	await fixture.recovers();
 	const boost = await fixture.startBoost();
 	const actor = await users.actor();
 	await users.passBlock();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { Browser } from "playwright-core";
-import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import { openPage, startBrowser } from "../../support/browser.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 
@@ -22,7 +22,7 @@ let browser: Browser;
 let fixture: BoostFixture;
 before(async () => {
 	browser = await startBrowser();
-	fixture = await startBoostFixture();
+	fixture = await startBoostFixture(QUIET);
 });
 after(async () => {
 	await browser?.close();
@@ -69,7 +69,7 @@ it("an error is a page where a browser navigates, and JSON elsewhere, at the rel
 });
 
 it("what is asked of the relay while that is out is a page that says so", async () => {
-	await fixture.fails();
+	await fixture.goesOut();
 	const headers = await isBoth(
 		`${fixture.boost.url}/info`,
 		503,
@@ -77,7 +77,7 @@ it("what is asked of the relay while that is out is a page that says so", async 
 		"no relay available: the relay is out",
 	);
 	assert.match(headers.get("retry-after") ?? "", /^[1-9]\d*$/);
-	await fixture.recovers();
+	await fixture.comesBack();
 });
 
 it("JSON-RPC has its errors as JSON, whatever it accepts", async () => {

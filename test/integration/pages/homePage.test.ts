@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { Wallet } from "ethers";
 import type { Browser } from "playwright-core";
+import { QUIET } from "../../support/boostFixture.ts";
 import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 
@@ -21,7 +22,7 @@ let system: TestSystem;
 let url: string;
 before(async () => {
 	browser = await startBrowser();
-	system = await startSystem();
+	system = await startSystem(QUIET.system);
 	({ url } = system.client);
 });
 after(async () => {

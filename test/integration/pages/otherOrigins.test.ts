@@ -6,7 +6,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import { startBrowser } from "../../support/browser.ts";
 
 /** What a page is told of one fetch. */
@@ -34,7 +34,11 @@ let browser: Browser;
 let dapp: Server;
 let page: Page;
 before(async () => {
-	fixture = await startBoostFixture({ unwired: true, system: { env: { RATE_LIMIT_RPS: "10" } } });
+	fixture = await startBoostFixture({
+		...QUIET,
+		unwired: true,
+		system: { env: { ...QUIET.system.env, RATE_LIMIT_RPS: "10" } },
+	});
 	browser = await startBrowser();
 	dapp = createServer((_, answer) => answer.setHeader("content-type", "text/html").end("<!doctype html>"));
 	await new Promise<void>((resolve) => dapp.listen(0, "127.0.0.1", resolve));

@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { formatEther, hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
-import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import { fits, isSound, LOOKS, type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
@@ -42,7 +42,7 @@ describe("the relay's", () => {
 	let fixture: AuctionFixture;
 	let url: string;
 	before(async () => {
-		fixture = await startAuction();
+		fixture = await startAuction(QUIET.system);
 		({ url } = fixture.system.client);
 	});
 	after(() => fixture.system.stop());
@@ -236,7 +236,7 @@ describe("the relay's", () => {
 describe("boost's", () => {
 	let fixture: BoostFixture;
 	before(async () => {
-		fixture = await startBoostFixture();
+		fixture = await startBoostFixture(QUIET);
 	});
 	after(() => fixture.stop());
 
@@ -323,7 +323,8 @@ describe("boost's", () => {
 		const lie = `0x${"66".repeat(32)}`;
 		const fallback = await startRecordingFallback();
 		const boost = await fixture.startBoost({ env: { FALLBACK_URL: fallback.url } });
-		await fixture.fails(undefined, boost);
+		await fixture.wires.relay.set({ kind: "refuse" });
+		await boost.force("open");
 		const actor = await fixture.users.actor();
 		const tx = actor.sign();
 		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
@@ -345,6 +346,7 @@ describe("boost's", () => {
 		const digest = keccak256(toUtf8Bytes(JSON.stringify(body)));
 		assert.deepEqual(signed, [[hexlify(toUtf8Bytes(digest)), actor.address]]);
 		await opened.close();
+		await boost.stop();
 		await fallback.stop();
 		await fixture.recovers();
 	});

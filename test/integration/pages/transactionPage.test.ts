@@ -7,6 +7,7 @@ import { Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
+import { QUIET } from "../../support/boostFixture.ts";
 import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { GWEI } from "../../support/relayFixture.ts";
@@ -20,7 +21,7 @@ let fixture: AuctionFixture;
 let url: string;
 before(async () => {
 	browser = await startBrowser();
-	fixture = await startAuction({ env: { EXPLORER_URL: `${EXPLORER}/` } });
+	fixture = await startAuction({ env: { ...QUIET.system.env, EXPLORER_URL: `${EXPLORER}/` } });
 	({ url } = fixture.system.client);
 });
 after(async () => {
