@@ -33,7 +33,7 @@ const COUNT = 2;
 const POINT_BYTES = 48;
 const INFINITY_POINT = Buffer.concat([Buffer.from([0xc0]), Buffer.alloc(47)]);
 
-/** Two blobs, the same for all tests. `test/unit/shared/ethereum/blobProofs.test.ts` compares their proofs with the library's. */
+/** Two blobs, the same for all tests. `test/contract/blobsGeth.test.ts` compares their proofs with the library's. */
 export function realBlobs(): RealBlobs {
 	if (!existsSync(RECORD)) record();
 	const { commitments, proofs, cellProofs } = JSON.parse(readFileSync(RECORD, "utf8")) as Recorded;

@@ -1,6 +1,6 @@
 // The whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get, what is mined, and
 // what clients are shown. Blobs as ethers and viem make them today (one proof a blob; with content in the nightly run) go out with cell
-// proofs; what proves nothing is refused. Each fault of a sidecar has its row in test/unit/shared/ethereum/blobProofs.test.ts.
+// proofs; what proves nothing is refused. Each fault of a sidecar has its row in test/contract/blobsGeth.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
