@@ -99,9 +99,10 @@ export class LaunchedRelay {
 		return this.#child.pid ?? 0;
 	}
 
-	/** The complete lines of its log. Lines that are not JSON are other output. */
-	logs(): readonly LogLine[] {
-		return this.stdout.split("\n").flatMap((line) => {
+	/** The complete lines of its log, from a character of its output on. Lines that are not JSON are other output. */
+	logs(from = 0): readonly LogLine[] {
+		const lines = this.stdout.slice(from).split("\n");
+		return lines.flatMap((line) => {
 			try {
 				return [JSON.parse(line) as LogLine];
 			} catch {
@@ -112,10 +113,9 @@ export class LaunchedRelay {
 
 	/** Asks by SIGUSR2 for what its log then tells under this message; see meteredMain.ts and countedMain.ts. */
 	async figures(message: string): Promise<LogLine> {
-		const told = () => this.logs().filter(({ msg }) => msg === message);
-		const { length } = told();
+		const from = this.stdout.lastIndexOf("\n") + 1;
 		this.signal("SIGUSR2");
-		return until(`its log tells "${message}"`, () => told()[length]);
+		return until(`its log tells "${message}"`, () => this.logs(from).find(({ msg }) => msg === message));
 	}
 
 	/** Waits for a log line with this message, and returns the first. */

@@ -31,8 +31,9 @@ const SEED = 4;
 const COUNT = 2;
 /** Of a commitment and of a proof. */
 const POINT_BYTES = 48;
+const INFINITY_POINT = Buffer.concat([Buffer.from([0xc0]), Buffer.alloc(47)]);
 
-/** Two blobs, the same for all tests. `test/unit/shared/ethereum/blobProofs.test.ts` compares their proofs with the library's. */
+/** Two blobs, the same for all tests. `test/contract/blobsGeth.test.ts` compares their proofs with the library's. */
 export function realBlobs(): RealBlobs {
 	if (!existsSync(RECORD)) record();
 	const { commitments, proofs, cellProofs } = JSON.parse(readFileSync(RECORD, "utf8")) as Recorded;
@@ -40,11 +41,18 @@ export function realBlobs(): RealBlobs {
 	return { v0: { ...same, proofs: pointsOf(proofs) }, v1: { ...same, proofs: pointsOf(cellProofs) } };
 }
 
-/** The KZG library as wallets call it, for the blobs of {@link realBlobs} alone. */
-export function realKzg({ v0, v1 }: RealBlobs) {
+/** A blob of zeros in the same forms. Its commitment and all of its proofs are the point at infinity. */
+export function zeroBlob(): RealBlobs {
+	const same = { blobs: [new Uint8Array(BLOB_BYTES)], commitments: [INFINITY_POINT] };
+	const cellProofs = Array.from({ length: CELLS_PER_BLOB }, () => INFINITY_POINT);
+	return { v0: { ...same, proofs: [INFINITY_POINT] }, v1: { ...same, proofs: cellProofs } };
+}
+
+/** The KZG library as wallets call it, for these blobs alone. */
+export function kzgOf({ v0, v1 }: RealBlobs) {
 	const indexOf = (blob: Uint8Array): number => {
 		const index = v0.blobs.findIndex((one) => Buffer.compare(one, blob) === 0);
-		if (index < 0) throw new RangeError("expected one of the recorded blobs");
+		if (index < 0) throw new RangeError("expected one of the blobs");
 		return index;
 	};
 	return {
@@ -146,8 +154,6 @@ export function faultySidecar(title: string, real: RealBlobs): Faulty {
 	if (make === undefined) throw new RangeError(`nothing is called ${title}`);
 	return make(real);
 }
-
-const INFINITY_POINT = Buffer.concat([Buffer.from([0xc0]), Buffer.alloc(47)]);
 
 function at(items: readonly Uint8Array[], i: number): Uint8Array {
 	return items[i] as Uint8Array;

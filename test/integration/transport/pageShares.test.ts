@@ -20,6 +20,7 @@ const RPS = "1";
 const BURST = 10;
 const MIB = 1024 * 1024;
 const DATA_BYTES = 127 * 1024;
+const MAX_CONNECTIONS = 24;
 
 let fixture: BoostFixture;
 let unlimited: BoostFixture;
@@ -33,7 +34,13 @@ before(async () => {
 		boost: { TRUST_PROXY: "1" },
 	});
 	unlimited = await startBoostFixture({
-		system: { env: { TRUST_PROXY: "1", POOL_MAX_BYTES: String(32 * MIB) } },
+		system: {
+			env: {
+				TRUST_PROXY: "1",
+				POOL_MAX_BYTES: String(32 * MIB),
+				MAX_CONNECTIONS_PER_CLIENT: String(MAX_CONNECTIONS),
+			},
+		},
 		boost: { TRUST_PROXY: "1" },
 	});
 	strict = await fixture.startBoost({
@@ -154,23 +161,23 @@ for (const [door, url] of Object.entries(UNLIMITED)) {
 }
 
 test("a page's websockets leave the wallet its connections", async () => {
-	const most = 24;
-	const system = await startSystem({ env: { MAX_CONNECTIONS_PER_CLIENT: String(most) } });
+	const { system } = unlimited;
 	const open: WsClient[] = [];
 	try {
 		const url = `ws://127.0.0.1:${system.relay.port}/ws`;
-		const page = { origin: "https://a.example" };
-		for (let i = 0; i < most; i++) open.push(await WsClient.open(url, page));
+		const wallet = newcomer();
+		const page = { origin: "https://a.example", headers: wallet };
+		for (let i = 0; i < MAX_CONNECTIONS; i++) open.push(await WsClient.open(url, page));
 		assert.equal((await WsClient.refused(url, page)).status, 429);
-		for (let i = 0; i < most / 2; i++) open.push(await WsClient.open(url));
-		assert.equal((await price(system.client.url, {})).status, 200);
+		for (let i = 0; i < MAX_CONNECTIONS / 2; i++) open.push(await WsClient.open(url, { headers: wallet }));
+		assert.equal((await price(system.client.url, wallet)).status, 200);
 	} finally {
 		for (const one of open) one.socket.terminate();
-		await system.stop();
 	}
 });
 
 test("a page in a real browser uses up all that it can, links and images included, and the wallet is served", async () => {
+	// One of its own: boosts ask the others from the same address.
 	const system = await startSystem({ env: { RATE_LIMIT_RPS: RPS } });
 	const { url } = system.client;
 	// Another port of the same host: another origin, although the same site.

@@ -365,7 +365,7 @@ export async function startCheatAuction({ env, isMetered }: CheatAuctionOptions 
 			PORT: "0",
 			HOST: "127.0.0.1",
 			ETH_RPC_URL: chain.url,
-			HEAD_POLL_MS: "20",
+			HEAD_POLL_MS: "100",
 			BUILDERS: JSON.stringify([{ name: "dev", url: builder.url }]),
 			DATA_DIR: folder,
 			MAX_HEAD_AGE_S: "86400",

@@ -77,7 +77,7 @@ const POOL: readonly Flood[] = [
 	{
 		title: "transactions of 128 KiB after a nonce gap, from empty accounts, leave room for others",
 		attack: "gapped",
-		count: { short: 12, full: 4_110 },
+		count: { short: 6, full: 4_110 },
 		prepare: () => ({
 			order: { size: LARGE, fee: 0, keys: 8, connections: 16, lastingMs: 4_000 },
 			holds: ({ outcomes: { accepted = 0 } }) => assert.ok(accepted <= MOST_LARGE, `${accepted} accepted`),
@@ -162,7 +162,7 @@ const CONNECTIONS: readonly Flood[] = [
 	{
 		title: "websockets that never read what they subscribed to cost no memory",
 		attack: "unread",
-		count: { short: 20, full: 100 },
+		count: { short: 4, full: 100 },
 		async prepare({ fixture, door, accounts, other }) {
 			await fund(fixture, accounts, 4);
 			return {
@@ -186,7 +186,7 @@ const CONNECTIONS: readonly Flood[] = [
 	{
 		title: "websockets that send pings without an end delay nobody",
 		attack: "pings",
-		count: { short: 10 },
+		count: { short: 2 },
 		prepare: () => ({ order: { lastingMs: 300, reads: false } }),
 	},
 ];
@@ -196,11 +196,11 @@ const BUNDLES: readonly Flood[] = [
 	{
 		title: "bids that burn 16 million gas each under one uuid do not delay an honest bid",
 		attack: "heavyBids",
-		count: { short: 20, full: 700 },
+		count: { short: 6, full: 700 },
 		async prepare({ fixture, door, accounts, size }) {
 			await fund(fixture, accounts, 1);
 			const order = { uuid: "one of mine", size: 16_000_000, to: await burner(fixture), lastingMs: 4_000 };
-			const connections = size === "short" ? 20 : 256;
+			const connections = size === "short" ? 6 : 256;
 			const target = await bidTarget(fixture, door, accounts + 1);
 			return { order: { ...order, connections, target }, holds: assertSomeAccepted };
 		},
@@ -261,7 +261,7 @@ const BUNDLES: readonly Flood[] = [
 	{
 		title: "plain bundles of empty accounts reach no builder",
 		attack: "plainBundles",
-		count: { short: 20, full: 4_000 },
+		count: { short: 8, full: 4_000 },
 		async prepare({ fixture }) {
 			const reached = fixture.builder.count(RECEIVER);
 			return {
@@ -277,10 +277,18 @@ const BUNDLES: readonly Flood[] = [
 		title: "bundles full of authorizations delay nobody",
 		attack: "authorizations",
 		count: { short: 2 },
-		async prepare({ fixture, accounts }) {
+		async prepare({ fixture, door, accounts }) {
 			await fund(fixture, accounts, 101);
 			const block = await fixture.nextBlock();
-			return { order: { made: 1, size: 60, connections: 2, block }, holds: assertSomeAccepted };
+			return {
+				order: { made: 1, size: 60, connections: 2, block },
+				// A node on a busy machine may not have a hundred accounts within the relay's second.
+				run: (order) =>
+					until("some are accepted", async () => {
+						const tally = await door.attacker.attack("authorizations", order);
+						return (tally.outcomes.accepted ?? 0) > 0 && tally;
+					}),
+			};
 		},
 	},
 ];

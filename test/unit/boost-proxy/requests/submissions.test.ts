@@ -131,6 +131,23 @@ for (const [name, { message, ...expected }] of NOBODY) {
 	);
 }
 
+scenario(
+	"refuses a client whose share of the journal is full before any upstream has it, and accepts others",
+	async ({ submissions, journal, relay, fallback, request }) => {
+		// A sixteenth of the rows is one.
+		await submissions.submit(ONE.raw, request());
+		const next = tx(0, 0n, 1);
+		await assert.rejects(submissions.submit(next.raw, request()), {
+			...{ name: "RpcError", code: -32005, message: "too many pending transactions from this client" },
+			data: { reason: "CLIENT_FULL", scope: "client" },
+		});
+		assert.deepEqual([relay.hashes, fallback.hashes, journal.depth], [[ONE.hash], [], 1]);
+		await submissions.submit(next.raw, request({ address: "192.0.2.2" }));
+		assert.equal(journal.get(next.hash)?.acknowledged, true);
+	},
+	{ limits: { maxLive: 16 } },
+);
+
 scenario("the same bytes at the same time are one submission", async ({ submissions, relay, request }) => {
 	const answer = hanging(relay);
 	const both = [submissions.submit(ONE.raw, request()), submissions.submit(ONE.raw, request())];
