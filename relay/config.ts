@@ -73,6 +73,13 @@ export const RELAY_SETTINGS = {
 		"500",
 		integer(10, 60_000),
 	),
+	ACCOUNT_TIMEOUT_MS: row(
+		"how long the node is asked for an account before its submission is refused",
+		"milliseconds, 200 to 60000",
+		"1000",
+		integer(200, 60_000),
+		"1000",
+	),
 	CHAIN_ID: optional("the chain the node must be on", "a chain id", "1", chainId),
 	SLOT_MS: SERVER_ROWS.SLOT_MS,
 	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,

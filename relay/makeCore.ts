@@ -80,7 +80,7 @@ export async function makeCore(
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
 	const onLaterHead = () => heads.checkNow();
-	const accounts = new NodeAccounts({}, { node, background, clock });
+	const accounts = new NodeAccounts({ timeoutMs: config.ACCOUNT_TIMEOUT_MS }, { node, background, clock });
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
 	const abilities = new LearntAbilities({

@@ -110,7 +110,7 @@ export class NodeAccounts implements Accounts {
 
 	/**
 	 * State of `address` after the tracked head. If the node fails, or does not have that block yet (one of many behind a
-	 * load balancer), it is asked again. Throws an UpstreamError after a second without an answer.
+	 * load balancer), it is asked again. Throws an UpstreamError after the deadline without an answer.
 	 */
 	async get(address: string, client: string, urgent = false): Promise<AccountState> {
 		const key = address.toLowerCase();

@@ -47,6 +47,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	INTERNAL_URL: ["10.0.0.7:8080", "ws://10.0.0.7"],
 	CORE_TIMEOUT_MS: ["199", "60001", "1s"],
 	HEAD_POLL_MS: ["9", "60001", "1s"],
+	ACCOUNT_TIMEOUT_MS: ["199", "60001", "1s"],
 	CHAIN_ID: ["0", "mainnet", "0x1", "-5"],
 	SLOT_MS: ["0", "249", "30001", "450.5", "450ms"],
 	SLOT_SECONDS: ["0", "61", "1.5"],

@@ -41,6 +41,7 @@ test("with nothing but what is required, everything else has its documented defa
 			DATABASE_VERIFY: false,
 			INTERNAL_URL: undefined,
 			CORE_TIMEOUT_MS: 1_000,
+			ACCOUNT_TIMEOUT_MS: 1_000,
 		},
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		CANCEL_POLICY: "origin",
