@@ -23,9 +23,12 @@ const put = (key: string, value: string) => ({ key, value: Buffer.from(value) })
 const places = new StorePlaces();
 let server: PostgresServer;
 before(async () => {
-	server = await places.server();
+	server = await startPostgres();
 });
-after(() => places.remove());
+after(async () => {
+	places.remove();
+	await server.stop();
+});
 
 async function opened(
 	t: TestContext,
