@@ -21,11 +21,20 @@ import { until } from "../support/until.ts";
 const put = (key: string, value: string) => ({ key, value: Buffer.from(value) });
 
 const places = new StorePlaces();
+/** PostgreSQL keeps three for its superuser, who is ours here. */
+const CONNECTIONS = 6;
 let server: PostgresServer;
+/** Asks for a password, and has few connections. */
+let small: PostgresServer;
 before(async () => {
-	server = await places.server();
+	server = await startPostgres();
+	small = await startPostgres({ password: "secretsecret", connections: CONNECTIONS });
 });
-after(() => places.remove());
+after(async () => {
+	places.remove();
+	await server?.stop();
+	await small?.stop();
+});
 
 async function opened(
 	t: TestContext,
@@ -369,32 +378,10 @@ test("what no later try would change is refused at once, with what was expected"
 	});
 });
 
-test("a password that is missing or wrong is refused at once, in words that don't repeat it", async (t) => {
-	const strict = await startPostgres({ password: "secretsecret" });
-	t.after(() => strict.stop());
-	const url = await strict.newDatabase();
-	const expected = "expected a user and password that it knows";
-	for (const [password, state] of [
-		["", "no password"],
-		["anothersecret", "28P01"],
-	] as const) {
-		const other = new URL(url);
-		other.password = password;
-		await assert.rejects(started(t, { url: other.toString() }), {
-			code: "DATABASE_REFUSED",
-			message: `the database of DATABASE_URL refuses (${state}): ${expected}`,
-		});
-	}
-	assert.equal(await (await started(t, { url })).get("a"), null);
-});
-
 test("a database without a free connection is waited for, and taken when one is free", async (t) => {
-	// PostgreSQL keeps three for its superuser, who is ours here.
-	const full = await startPostgres({ connections: 6 });
-	t.after(() => full.stop());
-	const url = await full.newDatabase();
+	const url = await small.newDatabase();
 	const others = await Promise.all(
-		Array.from({ length: 6 }, async () => {
+		Array.from({ length: CONNECTIONS }, async () => {
 			const client = new pg.Client({ connectionString: url });
 			client.on("error", () => {});
 			await client.connect();
@@ -410,6 +397,23 @@ test("a database without a free connection is waited for, and taken when one is 
 	);
 	await Promise.all(others.map((client) => client.end()));
 	assert.equal(await (await opening).get("a"), null);
+});
+
+test("a password that is missing or wrong is refused at once, in words that don't repeat it", async (t) => {
+	const url = await small.newDatabase();
+	const expected = "expected a user and password that it knows";
+	for (const [password, state] of [
+		["", "no password"],
+		["anothersecret", "28P01"],
+	] as const) {
+		const other = new URL(url);
+		other.password = password;
+		await assert.rejects(started(t, { url: other.toString() }), {
+			code: "DATABASE_REFUSED",
+			message: `the database of DATABASE_URL refuses (${state}): ${expected}`,
+		});
+	}
+	assert.equal(await (await started(t, { url })).get("a"), null);
 });
 
 test("TLS with a certificate that nobody has signed: taken, unless it must be valid", async (t) => {

@@ -2,26 +2,20 @@
 // that is secret.
 
 import assert from "node:assert/strict";
-import { after, before, type TestContext, test } from "node:test";
+import { type TestContext, test } from "node:test";
 import pg from "pg";
 import { systemClock } from "../../shared/clock.ts";
 import type { SharedStore } from "../../shared/kv/port.ts";
 import { openPostgres } from "../../shared/kv/postgres/postgres.ts";
 import { createLogger, type Logger, safeError, silentLogger } from "../../shared/log.ts";
-import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
+import { newDatabase } from "../support/engine.ts";
 import { startTcpProxy } from "../support/tcpProxy.ts";
 import { until } from "../support/until.ts";
-
-let server: PostgresServer;
-before(async () => {
-	server = await startPostgres();
-});
-after(() => server.stop());
 
 const put = (key: string, value: string) => ({ key, value: Buffer.from(value) });
 
 test("a database that is out while it is used: the log has its host and the cause, and says when it is back", async (t) => {
-	const direct = new URL(await server.newDatabase());
+	const direct = new URL(await newDatabase());
 	const wire = await startTcpProxy(Number(direct.port));
 	t.after(() => wire.stop());
 	const url = direct.toString().replace(direct.port, String(wire.port));
@@ -45,12 +39,13 @@ test("a database that is out while it is used: the log has its host and the caus
 });
 
 test("what the database refuses while it is used has host and SQLSTATE", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const kv = await opened(t, url, silentLogger);
 	const client = new pg.Client({ connectionString: url });
 	await client.connect();
-	await client.query("CREATE ROLE reader; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader");
-	await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET role reader`);
+	const name = new URL(url).pathname.slice(1);
+	await client.query(`CREATE ROLE ${name}; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${name}`);
+	await client.query(`ALTER DATABASE ${name} SET role ${name}`);
 	await client.query(
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()",
 	);

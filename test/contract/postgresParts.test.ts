@@ -3,25 +3,19 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, type TestContext, test } from "node:test";
+import { type TestContext, test } from "node:test";
 import pg from "pg";
 import { systemClock } from "../../shared/clock.ts";
 import type { LeftPart, SharedStore, StoreParts, Wish } from "../../shared/kv/port.ts";
 import { openPart } from "../../shared/kv/postgres/parts.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
+import { newDatabase } from "../support/engine.ts";
 import { until } from "../support/until.ts";
 
 const SENDER = `0x${"ab".repeat(20)}`;
 const OTHER = `0x${"cd".repeat(20)}`;
 const HASH = `0x${"01".repeat(32)}`;
 const KEY = `b/00000001/${HASH}`;
-
-let server: PostgresServer;
-before(async () => {
-	server = await startPostgres();
-});
-after(() => server.stop());
 
 type Part = SharedStore & { readonly parts: StoreParts };
 
@@ -54,7 +48,7 @@ async function wished(giver: Part, taker: Part, sender = SENDER): Promise<Wish> 
 }
 
 test("each process gets the first free part, and a single one always the first", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const one = await opened(t, url);
 	const two = await opened(t, url);
 	assert.deepEqual([one.parts.own, two.parts.own], ["boost", "boost/2"]);
@@ -64,7 +58,7 @@ test("each process gets the first free part, and a single one always the first",
 });
 
 test("a part that was left in order may be opened at once, one with a process never", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const [one, two] = [await opened(t, url), await opened(t, url)];
 	assert.deepEqual(await two.parts.others(), [{ part: "boost", isLeft: false }]);
 	assert.equal(await two.parts.open("boost"), null);
@@ -79,7 +73,7 @@ test("a part that was left in order may be opened at once, one with a process ne
 });
 
 test("records are found in other parts by account and by hash, and archived ones by their key", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const [one, two] = [await opened(t, url), await opened(t, url)];
 	await one.write([put(KEY, "row", SENDER), put(`e/${HASH}`, "ended"), put("m/x", "no row")]);
 	const found = [
@@ -97,7 +91,7 @@ test("records are found in other parts by account and by hash, and archived ones
 });
 
 test("what is wanted moves, and both are told of it", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const [one, two] = [await opened(t, url), await opened(t, url)];
 	let news = { one: 0, two: 0 };
 	one.parts.onNews(() => {
@@ -118,7 +112,7 @@ test("what is wanted moves, and both are told of it", async (t) => {
 });
 
 test("a wish that was taken back is not granted, nor one of a process that is gone, nor by one that is", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const [one, two] = [await opened(t, url), await opened(t, url)];
 	await one.write([put(KEY, "row", SENDER)]);
 	const wish = await wished(one, two);
@@ -138,7 +132,7 @@ test("a wish that was taken back is not granted, nor one of a process that is go
 });
 
 test("what the taker has under the same key stays with both", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const [one, two] = [await opened(t, url), await opened(t, url)];
 	const second = KEY.replace("1/", "2/");
 	await one.write([put(KEY, "one's", SENDER), put(second, "moves", SENDER)]);
@@ -151,7 +145,7 @@ test("what the taker has under the same key stays with both", async (t) => {
 });
 
 test("rows of a version without parts are found by their account", async (t) => {
-	const url = await server.newDatabase();
+	const url = await newDatabase();
 	const migration = (name: string) =>
 		readFileSync(new URL(`../../shared/kv/postgres/migrations/${name}.sql`, import.meta.url), "utf8");
 	const state = JSON.stringify({ from: SENDER, nonce: "0" });

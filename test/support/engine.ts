@@ -26,6 +26,7 @@ let own: Promise<string> | null = null;
 let free: readonly string[] = [];
 let used = 0;
 const urls = new Map<string, string>();
+let databases = 0;
 
 /** Adds the database URL for its DATA_DIR to a process's `env`, unless it has one, or LMDB is used. */
 export function onEngine<E extends Env>(env: E): E {
@@ -47,6 +48,14 @@ export async function databaseOf(dataDir: string): Promise<string> {
 	urls.set(dataDir, url);
 	await query(base, `CREATE SCHEMA ${name}`);
 	return url;
+}
+
+/** Makes an empty database on the server of all test files, which no test may stop or slow down, and returns its URL. */
+export async function newDatabase(): Promise<string> {
+	const base = await database();
+	const name = `d${process.pid}_${databases++}`;
+	await query(base, `CREATE DATABASE ${name}`);
+	return Object.assign(new URL(base), { pathname: `/${name}` }).toString();
 }
 
 /** Reads the value of the key that begins and ends so directly from the store of `process`; null if there is none. */

@@ -1,5 +1,5 @@
-// What happens in a network namespace whose name server says nothing; `boost` or `relay`, and `own` to find names by Node's own
-// look-up instead. Prints one line of JSON. Run by muteNames.test.ts, never in the namespace of the machine.
+// What happens in a network namespace whose name server says nothing, to boost, then to a relay; with `own`, to a boost alone
+// that finds names by Node's own look-up instead. Prints one line of JSON. Run by muteNames.test.ts, never in the namespace of the machine.
 
 import { createSocket } from "node:dgram";
 import { lookup as ownLookup } from "node:dns";
@@ -16,18 +16,17 @@ import { BoostClient } from "./boostFixture.ts";
 import { startProcessSystem } from "./systems.ts";
 import { signedTransaction, testAccount } from "./txFactory.ts";
 
-const [, , kind, by] = process.argv;
-const lookup = by === "own" ? { lookup: ownLookup as unknown as LookupFunction } : {};
+const isOwn = process.argv[2] === "own";
+const lookup = isOwn ? { lookup: ownLookup as unknown as LookupFunction } : {};
 
 const mute = createSocket("udp4");
 await new Promise<void>((resolve) => mute.bind(53, "127.0.0.1", resolve));
-const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
-if (kind === "boost") await tryBoost();
-else await tryRelay();
+const boost = await tryBoost();
+process.stdout.write(`${JSON.stringify({ boost, ...(isOwn ? {} : { relay: await tryRelay() }) })}\n`);
 process.exit(0);
 
 /** 64 submissions to a relay whose name is in the hosts file, beside a fallback whose name nobody answers for. */
-async function tryBoost(): Promise<void> {
+async function tryBoost() {
 	const hashes = new Map(Array.from({ length: 64 }, (_, nonce) => hashOf(nonce)));
 	const relay = createServer(async (request, response) => {
 		let body = "";
@@ -54,11 +53,13 @@ async function tryBoost(): Promise<void> {
 		}),
 	);
 	const { relay: state } = await boost.status();
-	print({ answered: answers.filter(Boolean).length, relay: state.state, reason: state.reason });
+	boost.close();
+	await proxy.stop();
+	return { answered: answers.filter(Boolean).length, relay: state.state, reason: state.reason };
 }
 
 /** Transactions through a relay, a process of its own, four of whose builders have names that nobody answers for. */
-async function tryRelay(): Promise<void> {
+async function tryRelay() {
 	const names = ["mute1", "mute2", "mute3", "mute4"];
 	const system = await startProcessSystem({
 		builders: [{ name: "dev" }, ...names.map((name) => ({ name, url: `https://${name}.test` }))],
@@ -75,8 +76,8 @@ async function tryRelay(): Promise<void> {
 		await system.nextBlock(relay);
 		if ((await relay.client.status(hash)).status === "INCLUDED") mined += 1;
 	}
-	print({ mined });
 	await system.stop();
+	return { mined };
 }
 
 function hashOf(nonce: number): [string, string] {

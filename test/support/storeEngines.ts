@@ -13,8 +13,7 @@ import { openStore } from "../../shared/kv/openStore.ts";
 import type { Change, KeyValueStore, SharedStore } from "../../shared/kv/port.ts";
 import { openPostgres } from "../../shared/kv/postgres/postgres.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { databaseOf, isOnPostgres } from "./engine.ts";
-import { type PostgresServer, startPostgres } from "./postgresServer.ts";
+import { databaseOf, isOnPostgres, newDatabase } from "./engine.ts";
 
 /** LMDB or PostgreSQL. */
 export interface StoreEngine {
@@ -40,7 +39,6 @@ interface StoreProcess {
 export class StorePlaces {
 	readonly #folders: string[] = [];
 	readonly #children: ChildProcess[] = [];
-	#server: Promise<PostgresServer> | null = null;
 
 	/** Every engine. */
 	readonly engines: readonly StoreEngine[] = [
@@ -56,7 +54,7 @@ export class StorePlaces {
 		},
 		{
 			name: "postgres",
-			newPlace: async () => (await this.server()).newDatabase(),
+			newPlace: newDatabase,
 			open: (url) =>
 				openPostgres({ url, store: "relay", verify: false }, { clock: systemClock, log: silentLogger }),
 			opener: `
@@ -68,12 +66,6 @@ export class StorePlaces {
 			},
 		},
 	];
-
-	/** The server for this file's databases. */
-	server(): Promise<PostgresServer> {
-		this.#server ??= startPostgres();
-		return this.#server;
-	}
 
 	/** Runs `code`, which may use `open` and `say`, in another process; `wrap` is a command that runs it. */
 	another(engine: StoreEngine, code: string, wrap: readonly string[] = []): StoreProcess {
@@ -98,11 +90,10 @@ export class StorePlaces {
 		};
 	}
 
-	/** Stops and removes everything. */
-	async remove(): Promise<void> {
+	/** Stops and removes everything but databases. */
+	remove(): void {
 		for (const child of this.#children) child.kill("SIGKILL");
 		for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });
-		await (await this.#server)?.stop();
 	}
 
 	#newFolder(): string {

@@ -11,6 +11,7 @@ import { after, before, test } from "node:test";
 import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
 import { startDevChain } from "../../devnet/devChain.ts";
 import { freePort } from "../../devnet/freePort.ts";
+import { startRelayHere } from "../../faults/world.ts";
 import {
 	type Exit,
 	groupGone,
@@ -94,7 +95,7 @@ test("errors in settings of both processes are both printed, and nothing is rest
 	await groupGone(pair.pid);
 });
 
-test("a killed relay is restarted while boost stays; SIGTERM ends boost, then the relay, with 0", async (t) => {
+test("a killed relay is restarted while boost stays; a host's SIGTERM to every process ends boost, then the relay, with 0", async (t) => {
 	const { pair, url } = await startPair(t);
 	const killed = processOf(pair.pid, "relay/main.ts");
 	process.kill(killed, "SIGKILL");
@@ -106,7 +107,9 @@ test("a killed relay is restarted while boost stays; SIGTERM ends boost, then th
 	await until("the relay listens again", () => starts() === 2);
 	await until("boost takes it again", async () => (await relayState(url)) === "closed");
 	assert.notEqual(processOf(pair.pid, "relay/main.ts"), killed);
-	const exit = await pair.kill("SIGTERM");
+	// As Heroku does: the pair and both of its processes get it at once.
+	process.kill(-pair.pid, "SIGTERM");
+	const exit = await pair.ended();
 	assert.deepEqual([exit.code, exit.signal, exit.stderr], [0, null, ""]);
 	const stopped = pair.logs().filter(({ msg }) => msg === "stopped");
 	assert.deepEqual(
@@ -118,12 +121,14 @@ test("a killed relay is restarted while boost stays; SIGTERM ends boost, then th
 
 test("while a pair's relay waits for its node boost serves from the fallback; both stop when their supervisor is killed", async (t) => {
 	const [port, nodePort] = [await freePort(), await freePort()];
-	const fallback = await system.start({ DATA_DIR: join(folder, "fallback") });
+	const fallback = await startRelayHere({ ...system.env, DATA_DIR: join(folder, "fallback") });
+	t.after(() => fallback.stop());
+	const fallbackUrl = `http://127.0.0.1:${fallback.port}`;
 	const url = `http://127.0.0.1:${port}`;
 	const pair = launchPair({
 		env: {
 			...{ ...system.env, ...QUICK, BREAKER_HOLD_MAX_MS: "400", DATA_DIR: join(folder, "waits") },
-			...{ PORT: String(port), FALLBACK_URL: fallback.url, ETH_RPC_URL: `http://127.0.0.1:${nodePort}` },
+			...{ PORT: String(port), FALLBACK_URL: fallbackUrl, ETH_RPC_URL: `http://127.0.0.1:${nodePort}` },
 		},
 	});
 	t.after(() => pair.kill());
@@ -133,7 +138,7 @@ test("while a pair's relay waits for its node boost serves from the fallback; bo
 	await system.chain.fund([by]);
 	const raw = `0x${rawTransaction({ by, nonce: 0 }).toString("hex")}`;
 	const hash = await client.send(raw);
-	assert.notEqual((await fallback.client.status(hash)).stage, undefined);
+	assert.notEqual((await new RelayClient(fallbackUrl).status(hash)).stage, undefined);
 	assert.notEqual(await relayState(url), "closed");
 	const node = await startDevChain({ port: nodePort });
 	t.after(() => node.stop());

@@ -88,53 +88,34 @@ test("SIGTERM under load: first not ready, then all running requests are answere
 	await again.kill();
 });
 
-test("SIGINT stops it like SIGTERM, and several signals count as one stop", async () => {
-	const relay = await system.start(folder("signals"));
-	relay.signal("SIGINT");
-	await relay.logged("stopping");
-	for (const signal of ["SIGTERM", "SIGINT", "SIGTERM"] as const) relay.signal(signal);
-	assertStopped(await relay.ended(STOP_MS));
-	const stops = relay.logs().filter(({ msg }) => msg === "stopping");
-	assert.deepEqual(
-		stops.map(({ signal }) => signal),
-		["SIGINT"],
-	);
-});
-
 test("SIGTERM while it still waits for its node ends it at once", async () => {
 	const waiting = system.launch({ ...folder("waiting"), ETH_RPC_URL: "http://127.0.0.1:1" });
 	await waiting.logged("waiting for the node of ETH_RPC_URL");
 	assertStopped(await waiting.kill("SIGTERM", STOP_MS));
 });
 
-test("hanging builders, idle connections and incomplete requests don't delay the stop", async () => {
+test("SIGINT, then other signals, are one stop: slow reads are answered before the end, over HTTP and websockets, which are then closed with 1012, and nobody waits for hanging builders, idle connections and incomplete requests", async () => {
 	builder.answerWith(() => "hang");
-	const relay = await system.start(folder("hanging"));
+	const relay = await system.start({ ...folder("slow reads"), ETH_RPC_URL: proxy.url, DRAIN_SECONDS: "4" });
 	builder.reset();
 	const by = testAccount(29_000);
 	await system.chain.fund([by]);
 	await relay.client.send(hex(rawTransaction({ by, nonce: 0 })));
 	await until("the builder has it", () => builder.bodies.length > 0);
-	const idle = connect(relay.port, "127.0.0.1");
+	const unused = connect(relay.port, "127.0.0.1");
 	const half = connect(relay.port, "127.0.0.1");
 	half.write("POST /fast HTTP/1.1\r\nHost: relay\r\nContent-");
-	idle.on("error", () => {});
+	unused.on("error", () => {});
 	half.on("error", () => {});
-	assertStopped(await relay.kill("SIGTERM", STOP_MS));
-	builder.answerWith(() => ({ status: 200, body: '{"jsonrpc":"2.0","id":1,"result":null}' }));
-	idle.destroy();
-	half.destroy();
-});
-
-test("what the node is slow with is answered before the end, over HTTP and websockets, which are then closed with 1012", async () => {
-	const relay = await system.start({ ...folder("slow reads"), ETH_RPC_URL: proxy.url, DRAIN_SECONDS: "4" });
 	const [idle, busy] = await Promise.all([socketTo(relay), socketTo(relay)]);
 	const release = proxy.hold();
 	const slow = relay.client.ask("eth_gasPrice", []);
 	busy.socket.send(JSON.stringify({ jsonrpc: "2.0", id: "slow", method: "eth_blobBaseFee", params: [] }));
 	for (const method of ["eth_gasPrice", "eth_blobBaseFee"])
 		await until(`the node was asked ${method}`, () => proxy.calls(method).length > 0);
-	relay.signal("SIGTERM");
+	relay.signal("SIGINT");
+	await relay.logged("stopping");
+	for (const signal of ["SIGTERM", "SIGINT", "SIGTERM"] as const) relay.signal(signal);
 	assert.equal(await idle.closed, 1012);
 	const { count, ms } = await relay.logged("closing websockets");
 	assert.deepEqual([count, ms], [2, 2_500]);
@@ -148,6 +129,13 @@ test("what the node is slow with is answered before the end, over HTTP and webso
 		[{ jsonrpc: "2.0", id: "slow", result }],
 	);
 	assertStopped(await relay.ended(STOP_MS));
+	const stops = relay.logs().filter(({ msg }) => msg === "stopping");
+	assert.deepEqual(
+		stops.map(({ signal }) => signal),
+		["SIGINT"],
+	);
+	unused.destroy();
+	half.destroy();
 });
 
 function assertStopped(exit: Exit): void {

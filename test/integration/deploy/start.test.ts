@@ -13,7 +13,7 @@ import { freePort } from "../../devnet/freePort.ts";
 import { GETH } from "../../devnet/gethChain.ts";
 import { documents, filled, ROOT, snippet } from "../../support/documents.ts";
 import { sized } from "../../support/length.ts";
-import { groupGone, type LaunchedRelay, launchRelay } from "../../support/processes.ts";
+import { groupGone, type LaunchedRelay, launchRelay, withTestLoader } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 
@@ -164,8 +164,11 @@ function minedBy(who: string, sent: string, of = run): boolean {
 	return new RegExp(`${sent.slice(0, 10)}… {2}${who}: mined `).test(of.stdout);
 }
 
+/** Cast without npx, which costs a second each time. */
+const QUICK_CAST = CAST.replace("npx cast", "node_modules/.bin/cast");
+
 /** Sends the README's transaction with cast; its hash. */
-async function sentWithCast(block = CAST): Promise<string> {
+async function sentWithCast(block = QUICK_CAST): Promise<string> {
 	const text = await said(block);
 	assert.match(text, /^status +1 \(success\)$/m);
 	const [, hash = ""] = /^transactionHash +(0x\w{64})$/m.exec(text) ?? [];
@@ -210,7 +213,7 @@ it("prints what it starts, all addresses, and the keys with funds", async () => 
 });
 
 it("a first transaction with cast, whose steps are all printed", async () => {
-	hash = await sentWithCast();
+	hash = await sentWithCast(CAST);
 	for (const told of [
 		/boost: taken by the relay \(\/fast\)/,
 		/the relay: sent to builders \(\/fast, block \d+, [\d.]+ s\)/,
@@ -264,7 +267,9 @@ it("its events, with curl", { skip: HAS_CURL ? false : "curl is not installed" }
 
 it("the searchers' bot: it bids on the swap, and the bid is mined right behind it", async () => {
 	const terminal = shell({ ETH_RPC_URL: here("http://127.0.0.1:8545") });
-	terminal.type(here(snippet("docs/searchers.md", 'eval "$(node')));
+	// All but the long form runs it with the loader of the tests.
+	const bot = here(snippet("docs/searchers.md", 'eval "$(node'));
+	terminal.type(sized(bot.replaceAll(/^.*$/gm, withTestLoader), bot));
 	await until("it is bidding", () => /^0x\w{40} is bidding/m.test(terminal.text()));
 	let swaps = 0;
 	const receipts = () => terminal.text().match(/^status +1 \(success\)$/gm)?.length ?? 0;
@@ -326,7 +331,7 @@ it("with a node and builders it runs relay and boost alone, and boost uses the f
 	await until("both are there", () => /^boost http\S+\nrelay http\S+$/m.test(pair.stdout));
 	const status = await fetch(`http://127.0.0.1:${others.BOOST_PORT}/status`);
 	assert.notEqual(((await status.json()) as { fallback: unknown }).fallback, null);
-	const sent = await sentWithCast(CAST.replace(USUAL.BOOST_PORT, others.BOOST_PORT));
+	const sent = await sentWithCast(QUICK_CAST.replace(USUAL.BOOST_PORT, others.BOOST_PORT));
 	await until("its relay says so", () => minedBy("the relay", sent, pair));
 	pairEnds = interrupted(pair);
 });

@@ -3,37 +3,39 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import type { Server } from "../../../shared/lifecycle.ts";
 import { freePort } from "../../devnet/freePort.ts";
+import { type BoostHere, startBoostHere } from "../../faults/boostHere.ts";
+import { startRelayHere } from "../../faults/world.ts";
 import { databaseOf } from "../../support/engine.ts";
 import { sized } from "../../support/length.ts";
 import {
-	type BoostProcess,
 	type Exit,
 	type LaunchedRelay,
 	launchBoost,
 	launchPair,
 	launchRelay,
-	type RelayProcess,
-	startBoostProcess,
 } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 
 type Env = Readonly<Record<string, string>>;
 
 let system: ProcessSystem;
-let relay: RelayProcess;
-let boost: BoostProcess;
+/** They have the store; what they run in does not matter. */
+let relay: Server;
+let boost: BoostHere;
 /** By how the database is. */
 let databases: Readonly<Record<"shared" | "out", string>>;
 before(async () => {
 	system = await startProcessSystem();
 	const shared = await databaseOf(system.folder);
-	relay = await system.start({ DATABASE_URL: shared });
-	boost = await startBoostProcess({ env: boostEnv({ DATABASE_URL: shared }) });
+	relay = await startRelayHere({ ...system.env, DATABASE_URL: shared });
+	boost = await startBoostHere(boostEnv({ DATABASE_URL: shared }));
 	databases = { shared, out: `postgres://user:secretsecret@127.0.0.1:${await freePort()}/none` };
 });
 after(async () => {
-	await boost?.kill();
+	await boost?.stop();
+	await relay?.stop();
 	await system?.stop();
 });
 

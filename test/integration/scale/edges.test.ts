@@ -9,7 +9,7 @@ import { systemClock } from "../../../shared/clock.ts";
 import { HolderReader } from "../../../shared/kv/postgres/holder.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { type FaultyWire, startFaultyWire } from "../../faults/faultyWire.ts";
-import { startWorld, type World } from "../../faults/world.ts";
+import { startRelayHere, startWorld, type World } from "../../faults/world.ts";
 import { EventStreamReader } from "../../support/clients.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
@@ -75,7 +75,7 @@ function signed(options: { readonly value?: bigint } = {}) {
 	return { raw: `0x${tx.raw.toString("hex")}`, hash: tx.hash, from: tx.from };
 }
 
-async function infoOf({ url }: Standing): Promise<Record<string, unknown>> {
+async function infoOf({ url }: Pick<Standing, "url">): Promise<Record<string, unknown>> {
 	return (await (await fetch(`${url}/info`)).json()) as Record<string, unknown>;
 }
 
@@ -93,7 +93,7 @@ interface Readiness {
 }
 
 /** What /readyz says; null while nothing answers. */
-async function readiness({ url }: Standing): Promise<Readiness | null> {
+async function readiness({ url }: Pick<Standing, "url">): Promise<Readiness | null> {
 	const answer = await fetch(`${url}/readyz`).catch(() => null);
 	return answer === null ? null : ((await answer.json()) as Readiness);
 }
@@ -291,10 +291,12 @@ test("an edge is as ready as its core: neither is while the database is out", as
 	await until("one is ready again", async () => (await statuses()).includes(200));
 });
 
-test("an edge that can't reach the core where that says it is tells so, once in its log", async () => {
+test("an edge that can't reach the core where that says it is tells so, once in its log", async (t) => {
 	const other = await postgres.newDatabase();
 	const nowhere = `http://127.0.0.1:${await freePort()}`;
-	const lone = await startRelay({ DATABASE_URL: other, INTERNAL_URL: nowhere });
+	const here = await startRelayHere({ ...world.relayEnv, DATABASE_URL: other, INTERNAL_URL: nowhere });
+	t.after(() => here.stop());
+	const lone = { url: `http://127.0.0.1:${here.port}` };
 	const lost = await startRelay({ DATABASE_URL: other }, false);
 	const trouble = `the relay of term ${(await infoOf(lone)).term} does not answer at its INTERNAL_URL`;
 	await until("it says why", async () => (await storeTrouble(lost)) === `no core can be reached: ${trouble}`);
