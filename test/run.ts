@@ -25,7 +25,7 @@ const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integratio
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
 /** Files that one process runs. */
-const SHARED = { integration: 16, unit: 36, pages: 3 };
+const SHARED = { integration: 19, unit: 60, pages: 3 };
 /** Processes at a time. Each waits more than half of the time, so that more than one for each core keep them busy. */
 const CONCURRENCY = { first: 4, last: 2 };
 

@@ -1,24 +1,23 @@
-// Wallets that ask now this boost and now that one of two on one database, at random, while the relay comes and goes and one
-// boost is replaced: what was cancelled is sent by nobody after the answer, and all else that was acknowledged is mined.
+// Wallets use two boosts on one database at random, while the relay fails and recovers and one boost is replaced: nobody sends a
+// cancelled transaction after the answer, and every other acknowledged one is mined. boostParts.test.ts tests each case.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { systemClock } from "../../../shared/clock.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { databaseOf } from "../../support/engine.ts";
-import { sized } from "../../support/length.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
 import { mineAll } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
-const WALLETS = sized(8, 16);
-const STEPS = sized(12, 20);
+const WALLETS = 16;
+const STEPS = 20;
 /** What must be due and cancelled in the end, for each wallet, so that the test shows something. */
-const LEAST = sized({ due: 1.5, cancelled: 0.5 }, { due: 3, cancelled: 1 });
+const LEAST = { due: 3, cancelled: 1 };
 /** Requests that may be refused. */
-const MOST_REFUSED = sized(1, 3);
+const MOST_REFUSED = 3;
 /** One step in so many cancels, replaces, or sends the last bytes again. */
 const CANCELS = 4;
 const REPLACES = 6;
