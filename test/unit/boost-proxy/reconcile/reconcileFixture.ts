@@ -70,10 +70,16 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	const background = new Background({}, { log: silentLogger });
 	const outcomes: string[] = [];
 	const { rows } = journal;
+	/** Whether the rows are certainly this boost's. */
+	const lease = { isHeld: true };
 	const shared = { rows, upstreams, chain, clock, background, log: silentLogger };
 	const reconciler = new Reconciler(
 		{ budgetMs: 2_000, deadlineMs: 1_000, tickMs: 1_000 },
-		{ ...shared, onHandover: ({ to, outcome }) => outcomes.push(`${to} ${outcome}`) },
+		{
+			...shared,
+			onHandover: ({ to, outcome }) => outcomes.push(`${to} ${outcome}`),
+			mayAct: () => lease.isHeld,
+		},
 	);
 	reconciler.start();
 	const handover = {
@@ -112,7 +118,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 		await end();
 	};
 	return {
-		...{ journal, clock, relay, fallback, chain, handover, observer, background, outcomes },
+		...{ journal, clock, relay, fallback, chain, handover, observer, background, outcomes, lease },
 		...{ opened, holders, stop },
 	};
 }

@@ -26,6 +26,33 @@ scenario("a row that only the fallback had is sent to the relay on its client's 
 	assert.ok(!("x-boost-signer" in headers || "x-flashbots-signature" in headers));
 });
 
+scenario(
+	"without its lease a boost sends and cancels nothing, and does both when it has it again",
+	async (fixture) => {
+		const { relay, fallback, clock, lease, journal } = fixture;
+		const [hash, ended] = [
+			await fixture.opened(1, ["fallback"]),
+			await fixture.opened(2, ["relay", "fallback"]),
+		];
+		lease.isHeld = false;
+		relay.stages.set(ended, "CANCELLED");
+		fallback.isOut = true;
+		await fixture.observer.start();
+		await clock.advance(10_000);
+		fallback.isOut = false;
+		await clock.advance(10_000);
+		assert.equal(endingOf(fixture, ended), "cancelled");
+		assert.deepEqual([relay.hashes, fallback.asked(CANCEL)], [[], []]);
+		assert.equal([...journal.pendingCancels()].length, 1);
+		lease.isHeld = true;
+		fallback.isOut = true;
+		await clock.advance(10_000);
+		fallback.isOut = false;
+		await clock.advance(10_000);
+		assert.deepEqual([relay.hashes, fallback.asked(CANCEL)], [[hash], [ended]]);
+	},
+);
+
 /** What the fallback says one time after another, how often it is asked in so many ms, and who holds it then. */
 const ANSWERS: readonly (readonly [string, readonly Said[], number, number, readonly string[]])[] = [
 	["a refusal is not asked for again", [refused()], 20_000, 1, ["relay"]],
