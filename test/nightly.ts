@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RELAY_AS, STORES } from "./support/engine.ts";
 import { LENGTH } from "./support/length.ts";
-import { alone, dealt, filesEnding, ROOT, runRounds } from "./support/runner.ts";
+import { alone, filesEnding, pooled, ROOT, runRounds } from "./support/runner.ts";
 
 const INTEGRATION = /^test\/integration\//;
 /** Files of single processes and of hosts' settings: an edge changes nothing in them. */
@@ -16,8 +16,8 @@ const NO_EDGE: Readonly<Record<string, string>> = {
 	"test/integration/submit/unusableBuilders.test.ts": "its names are resolved in the test's process",
 	"test/integration/auction/publishedRandomness.test.ts": "it expects one reader of the consensus node",
 };
-/** Files that one process runs. */
-const SHARED = 8;
+/** Processes at a time. */
+const CONCURRENCY = 4;
 /** A nightly file may take as long, in ms. */
 const FILE_MS = 20 * 60_000;
 
@@ -29,14 +29,14 @@ const longForms = filesEnding(".test.ts").filter(
 const isGreen = await runRounds([
 	{
 		processes: [
-			...dealt(edges, SHARED).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
-			...dealt(integration, SHARED).map((one) => ({
+			...pooled(edges, CONCURRENCY).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
+			...pooled(integration, CONCURRENCY).map((one) => ({
 				...one,
 				env: { [STORES]: "postgres", [LENGTH]: "long" },
 			})),
 			...alone(longForms).map((one) => ({ ...one, env: { [LENGTH]: "long" } })),
 		],
-		concurrency: 4,
+		concurrency: CONCURRENCY,
 	},
 	// One at a time: these measure, or need the whole machine.
 	{ processes: alone(filesEnding(".nightly.ts")), concurrency: 1, fileMs: FILE_MS },

@@ -4,11 +4,11 @@
 // stores are in PostgreSQL (see support/engine.ts).
 
 import { RELAY_AS } from "./support/engine.ts";
-import { alone, dealt, filesAt, filesEnding, type Round, runRounds } from "./support/runner.ts";
+import { alone, filesAt, filesEnding, pooled, type Round, runRounds } from "./support/runner.ts";
 
 /** Commands of their own install what these need. */
 const OWN_COMMAND = /^test\/(metamask|python)\//;
-/** In processes of their own, and first, since they take the longest. */
+/** They take the longest, so they come first. */
 const FIRST = [
 	"test/integration/deploy/severalBoosts.test.ts",
 	"test/contract/postgres.test.ts",
@@ -18,16 +18,14 @@ const FIRST = [
 	"test/integration/deploy/shutdown.test.ts",
 	"test/scale/takeover.test.ts",
 ];
-/** Skips its cells where it gets no core. It runs beside one process of unit tests, when all others have ended. */
+/** Skips its cells where it gets no core: it runs beside unit tests, which wait for little and so run two at a time. */
 const TIMED = "test/faults/matrix.test.ts";
 /** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
-/** Files that one process runs. */
-const SHARED = { integration: 19, unit: 60, pages: 3 };
-/** Processes at a time. Each waits more than half of the time, so that more than one for each core keep them busy. */
-const CONCURRENCY = { first: 4, last: 2 };
+/** Processes at a time. Most tests wait half of the time, so that more than one for each core keep them busy. */
+const CONCURRENCY = { first: 4, pages: 2, last: 2 };
 
 const asked = process.argv.slice(2);
 try {
@@ -44,22 +42,16 @@ try {
 function roundsOf(files: readonly string[]): readonly Round[] {
 	const isUnit = (file: string) => file.startsWith("test/unit/");
 	const isPage = (file: string) => file.startsWith(PAGES);
-	const isAlone = (file: string) => file === TIMED || FIRST.includes(file);
+	const isListed = (file: string) => file === TIMED || FIRST.includes(file);
 	const edges = asked.length > 0 ? [] : AS_EDGE;
+	const longest = FIRST.filter((file) => files.includes(file));
+	const others = files.filter((file) => !isListed(file) && !isUnit(file) && !isPage(file));
 	const first = [
-		...alone(FIRST.filter((file) => files.includes(file))),
 		...alone(edges).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
-		...dealt(files.filter(isPage), SHARED.pages),
-		...dealt(
-			files.filter((file) => !isAlone(file) && !isUnit(file) && !isPage(file)),
-			SHARED.integration,
-		),
+		...pooled(files.filter(isPage), CONCURRENCY.pages),
+		...pooled([...longest, ...others], CONCURRENCY.first),
 	];
-	const last = [
-		...alone(files.filter((file) => file === TIMED)),
-		// They wait for little, so that two keep both cores busy.
-		...dealt(files.filter(isUnit), SHARED.unit),
-	];
+	const last = pooled([...files.filter((file) => file === TIMED), ...files.filter(isUnit)], CONCURRENCY.last);
 	return [
 		{ processes: first, concurrency: CONCURRENCY.first },
 		{ processes: last, concurrency: CONCURRENCY.last },

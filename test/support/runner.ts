@@ -14,9 +14,9 @@ import { Report } from "./report.ts";
 /** The project's root. */
 export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** Files that one process runs one after another. */
+/** A process that runs files one after another. */
 export interface TestProcess {
-	/** Paths from the root. */
+	/** Paths from the root. It runs those that no other process of the run has begun with the same environment. */
 	readonly files: readonly string[];
 	/** Environment variables of the process: {@link RELAY_AS}, {@link STORES} or {@link LENGTH}. */
 	readonly env?: Readonly<Record<string, string>>;
@@ -59,12 +59,9 @@ export function filesAt(path: string): readonly string[] {
 	return files;
 }
 
-/** Deals files to processes of at most `most` files each. Neighbours, which resemble each other, go to different processes. */
-export function dealt(files: readonly string[], most: number): readonly TestProcess[] {
-	const count = Math.ceil(files.length / most);
-	return Array.from({ length: count }, (_, process) => ({
-		files: files.filter((_, i) => i % count === process),
-	}));
+/** `count` processes, each of which takes the next file when it has run one: all end at about the same time. */
+export function pooled(files: readonly string[], count: number): readonly TestProcess[] {
+	return Array.from({ length: Math.min(count, files.length) }, () => ({ files }));
 }
 
 /** A process for each file. */
@@ -92,7 +89,7 @@ export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
 		for (let one = left.shift(); one !== undefined; one = left.shift()) {
 			count += 1;
 			const path = join(folder, `process${count}.test.mjs`);
-			writeFileSync(path, moduleOf(one, fileMs));
+			writeFileSync(path, moduleOf(one, { fileMs, folder }));
 			const events = run({ files: [path], timeout: fileMs * one.files.length });
 			const taken = report.ofProcess();
 			for await (const event of events) say(taken(event));
@@ -112,8 +109,11 @@ export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
 	return report.isGreen;
 }
 
-/** The module that runs the files of a process. */
-function moduleOf({ files, env = {} }: TestProcess, fileMs: number): string {
+/** The module that runs the files of a process. Processes begin a file by making a file of its name in `folder`. */
+function moduleOf(
+	{ files, env = {} }: TestProcess,
+	{ fileMs, folder }: { readonly fileMs: number; readonly folder: string },
+): string {
 	const support = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
 	const how = [
 		env[RELAY_AS] === "edge" ? " as an edge" : "",
@@ -124,17 +124,19 @@ function moduleOf({ files, env = {} }: TestProcess, fileMs: number): string {
 		const name = JSON.stringify(`${file}${how.join("")}`);
 		const url = JSON.stringify(pathToFileURL(join(ROOT, file)).href);
 		// Each is loaded when the one before it has ended, so that no file's hooks end up in another's suite.
-		return `await new Promise((resolve) => describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); after(resolve); }));`;
+		return `if (begins(${name})) await new Promise((resolve) => describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); after(resolve); }));`;
 	});
 	return [
 		...Object.entries(env).map(
 			([name, value]) => `process.env[${JSON.stringify(name)}] = ${JSON.stringify(value)};`,
 		),
+		`import { closeSync, openSync } from "node:fs";`,
 		`import { after, afterEach, describe } from "node:test";`,
 		// Imported when the environment is set.
 		`const { endInTime } = await import(${support("./endInTime.ts")});`,
 		`const { reportLogs } = await import(${support("./processLogs.ts")});`,
 		`const { prepareStores } = await import(${support("./engine.ts")});`,
+		`const begins = (name) => { try { closeSync(openSync(${JSON.stringify(`${folder}/`)} + encodeURIComponent(name), "wx")); return true; } catch { return false; } };`,
 		`afterEach(reportLogs);`,
 		`await prepareStores();`,
 		...suites,
