@@ -23,7 +23,7 @@ const OPTIONS = {
 	...{ rate: 8, paths: ["/fast", "/noreverts"] },
 	...{ answers: 3, compares: false },
 };
-/** A cell uses about fifty. When none is left, accounts send further transactions. */
+/** A cell uses about fifty, and few more on a slow machine: see traffic.ts. */
 const ACCOUNTS = sized(1_500, 6_000);
 
 /** Of the tests that count. */
