@@ -181,7 +181,7 @@ export async function startAttackFixture(options: AttackFixtureOptions = {}): Pr
 				HOST: "127.0.0.1",
 				ETH_RPC_URL: node.url,
 				HEAD_POLL_MS: "100",
-				// The attacks are to keep the node busy, and a slow machine needs longer than a second for that.
+				// The attacks keep the node busy: on a slow machine it may need longer than a second for an account.
 				ACCOUNT_TIMEOUT_MS: "20000",
 				BUILDERS: JSON.stringify([{ name: "quick", url: builder.url }]),
 				DATA_DIR: folder,
