@@ -21,8 +21,8 @@ import { ACCOUNT_METHODS, readAccount } from "../domain/nodeJson.ts";
 import type { Accounts } from "../domain/ports.ts";
 
 export interface NodeAccountsOptions {
-	/** Deadline of a read, in ms. Default 1,000. */
-	readonly timeoutMs?: number;
+	/** Deadline of a read, in ms. */
+	readonly timeoutMs: number;
 	/** Accounts that may wait. Default 20,000. */
 	readonly maxWaiting?: number;
 }
@@ -33,7 +33,6 @@ export interface NodeAccountsDependencies {
 	readonly clock: Clock;
 }
 
-const TIMEOUT_MS = 1_000;
 /** Accounts cached; the least recently used is dropped first. */
 const MAX_ACCOUNTS = 100_000;
 /** More than the node answers within a second. Beyond it, the newest read of the client with the most waiting accounts is shed. */
@@ -88,7 +87,7 @@ export class NodeAccounts implements Accounts {
 	#scheduled = false;
 
 	constructor(options: NodeAccountsOptions, dependencies: NodeAccountsDependencies) {
-		this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+		this.#timeoutMs = options.timeoutMs;
 		this.#node = dependencies.node;
 		this.#background = dependencies.background;
 		this.#clock = dependencies.clock;

@@ -19,8 +19,9 @@ const { chain, proxy, reader, mine } = await startProxiedChain();
 const background = new Background({ onFault: (task) => assert.fail(task) }, { log: silentLogger });
 afterEach(() => background.join());
 
-const newAccounts = (options: { timeoutMs?: number } = {}) =>
-	new NodeAccounts(options, { node: reader(), background, clock: systemClock });
+const TIMEOUT_MS = 1_000;
+const newAccounts = (timeoutMs = TIMEOUT_MS) =>
+	new NodeAccounts({ timeoutMs }, { node: reader(), background, clock: systemClock });
 const account = (i: number) => chain.accounts[i]?.address.toLowerCase() ?? "";
 
 test("delegated accounts are distinguished from contracts", async () => {
@@ -38,7 +39,7 @@ test("delegated accounts are distinguished from contracts", async () => {
 		// Not on the chain: anvil dies of a delegation of the wrong length.
 		const answers = ["0x0", "0x0", code].map((result) => ({ ok: true as const, result }));
 		const node = { batch: async () => answers };
-		const accounts = new NodeAccounts({}, { node, background, clock: systemClock });
+		const accounts = new NodeAccounts({ timeoutMs: TIMEOUT_MS }, { node, background, clock: systemClock });
 		accounts.setHead(1);
 		assert.equal((await accounts.get(account(0), "a")).code, kind, code);
 	}
@@ -72,7 +73,7 @@ test("an account is asked for once a head, however many want it and however its 
 
 test("a read that the head overtakes is made again, and one that fails is not kept", async () => {
 	const head = await mine(2);
-	const accounts = newAccounts({ timeoutMs: 300 });
+	const accounts = newAccounts(300);
 	accounts.setHead(head - 1);
 	const release = proxy.hold();
 	const asked = accounts.get(account(5), "a");
@@ -98,10 +99,13 @@ describe("accounts of two clients", () => {
 		block = 10;
 		readonly #answers: (() => void)[] = [];
 
-		constructor(options: NodeAccountsOptions = {}) {
+		constructor(options: Partial<NodeAccountsOptions> = {}) {
 			const background = new Background({ onFault: (task) => assert.fail(task) }, { log: silentLogger });
 			const node = { batch: (calls: readonly RpcCall[]) => this.#take(calls) };
-			this.accounts = new NodeAccounts(options, { node, background, clock: this.clock });
+			this.accounts = new NodeAccounts(
+				{ timeoutMs: TIMEOUT_MS, ...options },
+				{ node, background, clock: this.clock },
+			);
 			this.accounts.setHead(10);
 		}
 
