@@ -109,7 +109,7 @@ export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
 	return report.isGreen;
 }
 
-/** The module that runs the files of a process. Processes begin a file by making a file of its name in `folder`. */
+/** The module that runs the files of a process. `folder`: where the processes of this run note which files they have begun. */
 function moduleOf(
 	{ files, env = {} }: TestProcess,
 	{ fileMs, folder }: { readonly fileMs: number; readonly folder: string },
@@ -124,19 +124,18 @@ function moduleOf(
 		const name = JSON.stringify(`${file}${how.join("")}`);
 		const url = JSON.stringify(pathToFileURL(join(ROOT, file)).href);
 		// Each is loaded when the one before it has ended, so that no file's hooks end up in another's suite.
-		return `if (begins(${name})) await new Promise((resolve) => describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); after(resolve); }));`;
+		return `if (begins(${JSON.stringify(folder)}, ${name})) await new Promise((resolve) => describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); after(resolve); }));`;
 	});
 	return [
 		...Object.entries(env).map(
 			([name, value]) => `process.env[${JSON.stringify(name)}] = ${JSON.stringify(value)};`,
 		),
-		`import { closeSync, openSync } from "node:fs";`,
 		`import { after, afterEach, describe } from "node:test";`,
 		// Imported when the environment is set.
 		`const { endInTime } = await import(${support("./endInTime.ts")});`,
+		`const { begins } = await import(${support("./begin.ts")});`,
 		`const { reportLogs } = await import(${support("./processLogs.ts")});`,
 		`const { prepareStores } = await import(${support("./engine.ts")});`,
-		`const begins = (name) => { try { closeSync(openSync(${JSON.stringify(`${folder}/`)} + encodeURIComponent(name), "wx")); return true; } catch { return false; } };`,
 		`afterEach(reportLogs);`,
 		`await prepareStores();`,
 		...suites,
