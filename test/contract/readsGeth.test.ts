@@ -12,7 +12,7 @@ import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { GETH, type GethChain, startGeth } from "../devnet/gethChain.ts";
+import { type GethChain, SKIP_GETH, startGeth } from "../devnet/gethChain.ts";
 import { caller } from "../support/nodes.ts";
 
 const BLOCKS = 5;
@@ -28,7 +28,7 @@ const ALLOC = {
 	[LOOP]: { code: "0x5b5f56", balance: "0x0" },
 };
 
-describe("reads of a real go-ethereum", { skip: GETH === undefined && "GETH names no go-ethereum" }, () => {
+describe("reads of a real go-ethereum", { skip: SKIP_GETH }, () => {
 	let geth: GethChain;
 	let behind: GethChain;
 	const stops: (() => Promise<void>)[] = [];

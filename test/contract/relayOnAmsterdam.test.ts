@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { GETH, type GethOptions, payloadAttributes } from "../devnet/gethChain.ts";
+import { type GethOptions, payloadAttributes, SKIP_GETH } from "../devnet/gethChain.ts";
 import { AuctionFixture, type Placed, type Target } from "../support/bidder.ts";
 import { EMITTER, PAYER } from "../support/biddingFixture.ts";
 import { EMITS, PAYS_COINBASE } from "../support/contracts.ts";
@@ -57,7 +57,7 @@ async function told(fixture: AuctionFixture, tx: Signed, type: string): Promise<
 }
 
 describe("the relay on a real go-ethereum with Amsterdam", {
-	skip: GETH === undefined && "GETH names no go-ethereum",
+	skip: SKIP_GETH,
 }, () => {
 	let fixture: AuctionFixture;
 	let system: TestSystem;
@@ -192,7 +192,7 @@ async function listOf(chain: TestSystem["chain"], hash: string): Promise<readonl
 }
 
 describe("the moment of the fork on a real go-ethereum", {
-	skip: GETH === undefined && "GETH names no go-ethereum",
+	skip: SKIP_GETH,
 }, () => {
 	const SLOTS_BEFORE = 4;
 	/** Least gas until Osaka, 31,000; since Amsterdam 79,000. */

@@ -12,6 +12,8 @@ import { nodeFolder, startNode } from "./nodeProcess.ts";
 
 /** Path of the go-ethereum to test with, or undefined. Version 1.17.8 is known to work. */
 export const GETH = process.env.GETH === "" ? undefined : process.env.GETH;
+/** Why tests that need it are skipped; false if they run. */
+export const SKIP_GETH = GETH === undefined ? "GETH names no go-ethereum" : false;
 
 /** Everything is optional. */
 export interface GethOptions {

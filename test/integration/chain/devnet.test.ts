@@ -11,7 +11,7 @@ import WebSocket from "ws";
 import { type DevChain, devAccounts, startDevChain } from "../../devnet/devChain.ts";
 import { CONTRACTS, type DevnetFixture, sample, startFixture, walletOf } from "../../devnet/devnetFixture.ts";
 import { forkOf, startForkChain } from "../../devnet/forkChain.ts";
-import { GETH } from "../../devnet/gethChain.ts";
+import { SKIP_GETH } from "../../devnet/gethChain.ts";
 import { slotSecondsOf, slotSetting, timestamps } from "../../devnet/slots.ts";
 import { until } from "../../support/until.ts";
 
@@ -338,7 +338,7 @@ test("its blocks have the whole seconds of their times, and go on from whatever 
 });
 
 for (const name of ["Prague", "Osaka", "Amsterdam"]) {
-	const skip = name === "Amsterdam" && GETH === undefined && "GETH names no go-ethereum";
+	const skip = name === "Amsterdam" && SKIP_GETH;
 	test(`FORK names the rules of the chain: ${name}`, { skip }, async () => {
 		const fork = forkOf({ FORK: ` ${name.toLowerCase()} ` });
 		const chain = await startForkChain({ port: 0, slotSeconds: 1, fork });

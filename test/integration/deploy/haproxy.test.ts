@@ -21,6 +21,7 @@ import { until } from "../../support/until.ts";
 
 /** A machine need not have it for the tests. */
 const HAS_HAPROXY = spawnSync("haproxy", ["-v"]).error === undefined;
+const skip = HAS_HAPROXY ? false : "haproxy is not installed";
 
 /** A server at an address of its own, as a container's. */
 interface Container {
@@ -118,9 +119,7 @@ async function whoAnswers(port: number): Promise<string> {
 	return [...new Set(answers.map(({ text }) => text))].sort().join();
 }
 
-test("each request goes to one that is ready, as it is now", {
-	skip: !HAS_HAPROXY && "haproxy is not installed",
-}, async () => {
+test("each request goes to one that is ready, as it is now", { skip }, async () => {
 	for (const [kind, port] of [
 		["relay", relayPort],
 		["boost", boostPort],
@@ -133,9 +132,7 @@ test("each request goes to one that is ready, as it is now", {
 	}
 });
 
-test("a boost that is up answers where none is ready; of relays none does", {
-	skip: !HAS_HAPROXY && "haproxy is not installed",
-}, async () => {
+test("a boost that is up answers where none is ready; of relays none does", { skip }, async () => {
 	for (const one of containers) one.isReady = false;
 	await until("no relay", async () => (await asked(relayPort)).status === 503);
 	named("boost 2").isUp = false;
@@ -144,18 +141,14 @@ test("a boost that is up answers where none is ready; of relays none does", {
 	await until("all again", async () => (await whoAnswers(relayPort)) === "relay 1,relay 2");
 });
 
-test("a container that comes later is found, one that goes is left out", {
-	skip: !HAS_HAPROXY && "haproxy is not installed",
-}, async () => {
+test("a container that comes later is found, one that goes is left out", { skip }, async () => {
 	names.knows("relay", ["127.0.0.3"], 1);
 	await until("the other one alone", async () => (await whoAnswers(relayPort)) === "relay 2");
 	names.knows("relay", ["127.0.0.2", "127.0.0.3"], 1);
 	await until("both again", async () => (await whoAnswers(relayPort)) === "relay 1,relay 2");
 });
 
-test("what relays have for each other is not reached from outside", {
-	skip: !HAS_HAPROXY && "haproxy is not installed",
-}, async () => {
+test("what relays have for each other is not reached from outside", { skip }, async () => {
 	for (const port of [relayPort, boostPort]) {
 		for (const path of ["/internal", "/internal/", "/internal/x", "/%69nternal", "/internal?a=b"])
 			assert.equal((await asked(port, path)).status, 404, path);
@@ -163,9 +156,7 @@ test("what relays have for each other is not reached from outside", {
 	}
 });
 
-test("the client's address is the last entry, behind what came", {
-	skip: !HAS_HAPROXY && "haproxy is not installed",
-}, async () => {
+test("the client's address is the last entry, behind what came", { skip }, async () => {
 	named("boost 2").isReady = false;
 	await until("boost 1 alone", async () => (await whoAnswers(boostPort)) === "boost 1");
 	await asked(boostPort, "/fast");
@@ -175,7 +166,7 @@ test("the client's address is the last entry, behind what came", {
 	named("boost 2").isReady = true;
 });
 
-test("a websocket is passed on", { skip: !HAS_HAPROXY && "haproxy is not installed" }, async () => {
+test("a websocket is passed on", { skip }, async () => {
 	for (const [kind, port] of [
 		["relay", relayPort],
 		["boost", boostPort],
@@ -188,9 +179,7 @@ test("a websocket is passed on", { skip: !HAS_HAPROXY && "haproxy is not install
 	}
 });
 
-test("a real relay and boost behind it know each client by its address", {
-	skip: !HAS_HAPROXY && "haproxy is not installed",
-}, async (t) => {
+test("a real relay and boost behind it know each client by its address", { skip }, async (t) => {
 	const system = await startProcessSystem();
 	t.after(() => system.stop());
 	// As containers end, with their connections: HAProxy keeps idle ones of a server whose address has changed, and uses them again
