@@ -105,9 +105,9 @@ export class BoostFixture {
 	}
 
 	/** Like {@link fails}, but an operator tells boost: for tests that are not about what it notices by itself. */
-	async goesOut(upstream: "relay" | "fallback" = "relay"): Promise<void> {
+	async goesOut(upstream: "relay" | "fallback" = "relay", boost = this.boost): Promise<void> {
 		await this.wires[upstream].set({ kind: "refuse" });
-		await this.boost.force("open", upstream);
+		await boost.force("open", upstream);
 	}
 
 	/** Ends what {@link goesOut} began, of both upstreams. */

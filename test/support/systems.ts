@@ -75,7 +75,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		if (options.proxied === true) node = await startNodeProxy(url);
 		return node?.url ?? url;
 	});
-	let metrics = new HeadMetrics();
+	let metrics: HeadMetrics;
 	const start = async (port: number): Promise<Server> => {
 		metrics = new HeadMetrics();
 		const config = readRelayConfig({ ...env, ...(await core?.start()), PORT: String(port) });
@@ -315,10 +315,9 @@ export async function seesHead(client: RelayClient, number: number): Promise<voi
 	await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);
 }
 
-/** The number of the head that the relay has handled, from its metrics. */
+/** The number of the head that the relay has handled, from its metrics; NaN or -1 before the first. */
 export async function headOf(client: RelayClient): Promise<number> {
-	const head = await figureOf(client.url, HEAD);
-	return Number.isNaN(head) ? -1 : head;
+	return figureOf(client.url, HEAD);
 }
 
 /** Builds blocks, each as soon as it can hold one of `txs`, until all of them are mined. */

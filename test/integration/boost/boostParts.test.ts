@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { databaseOf } from "../../support/engine.ts";
+import { newDatabase } from "../../support/engine.ts";
 import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { mineAll } from "../../support/systems.ts";
@@ -19,7 +19,7 @@ before(async () => {
 	fixture = await startBoostFixture({
 		system: { env: { CANCEL_POLICY: "origin" } },
 		boost: {
-			DATABASE_URL: await databaseOf("boostParts"),
+			DATABASE_URL: await newDatabase(),
 			BREAKER_HOLD_MAX_MS: "100",
 			// A lower nonce goes first if it gets its answer in a quarter of the request's time, which a busy machine may take.
 			REQUEST_BUDGET_MS: "40000",

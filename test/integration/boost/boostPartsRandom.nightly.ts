@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { systemClock } from "../../../shared/clock.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { databaseOf } from "../../support/engine.ts";
+import { newDatabase } from "../../support/engine.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
@@ -26,7 +26,7 @@ const REPEATS = 5;
 let fixture: BoostFixture;
 let boosts: BoostClient[];
 before(async () => {
-	fixture = await startBoostFixture({ boost: { DATABASE_URL: await databaseOf("boostPartsRandom") } });
+	fixture = await startBoostFixture({ boost: { DATABASE_URL: await newDatabase() } });
 	boosts = [fixture.boost, await fixture.startBoost()];
 });
 after(() => fixture?.stop());

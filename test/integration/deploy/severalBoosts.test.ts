@@ -8,7 +8,7 @@ import { systemClock } from "../../../shared/clock.ts";
 import { statusOf } from "../../faults/boostHere.ts";
 import { type CellParts, startCellParts } from "../../faults/cellParts.ts";
 import { startWorld, type World } from "../../faults/world.ts";
-import { databaseOf } from "../../support/engine.ts";
+import { newDatabase } from "../../support/engine.ts";
 import { sized } from "../../support/length.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
 import { type BoostProcess, startBoostProcess } from "../../support/processes.ts";
@@ -34,7 +34,7 @@ before(async () => {
 	parts = await startCellParts(world, "several", {
 		...{ processes: ["boost"], builderUrl: builder.url },
 		boost: {
-			...{ ETH_RPC_URL: world.chain.url, DATABASE_URL: await databaseOf(world.folder("several")) },
+			...{ ETH_RPC_URL: world.chain.url, DATABASE_URL: await newDatabase() },
 			...{ PROBE_INTERVAL_MS: "1000", PROBE_TIMEOUT_MS: "60000" },
 		},
 	});

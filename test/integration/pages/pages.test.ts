@@ -323,8 +323,7 @@ describe("boost's", () => {
 		const lie = `0x${"66".repeat(32)}`;
 		const fallback = await startRecordingFallback();
 		const boost = await fixture.startBoost({ env: { FALLBACK_URL: fallback.url } });
-		await fixture.wires.relay.set({ kind: "refuse" });
-		await boost.force("open");
+		await fixture.goesOut("relay", boost);
 		const actor = await fixture.users.actor();
 		const tx = actor.sign();
 		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
