@@ -1,5 +1,5 @@
-// What happens in a network namespace whose name server says nothing, to boost, then to a relay; with `own`, to a boost alone
-// that finds names by Node's own look-up instead. Prints one line of JSON. Run by muteNames.test.ts, never in the namespace of the machine.
+// Runs boost, then a relay, in a network namespace whose name server never responds; with `own`, only a boost that uses Node's own
+// look-up. Prints one line of JSON with the results. Run by muteNames.test.ts, never in the namespace of the machine.
 
 import { createSocket } from "node:dgram";
 import { lookup as ownLookup } from "node:dns";

@@ -1,6 +1,6 @@
 // The headers by which boost says who answered, how the relay's breaker stood and how many requests were sent for it:
 // exact values for every source, while the relay is well, out, and coming back. Then batches: order, notifications,
-// cancels between, many entries, what becomes of them when all is out, and a fallback that takes no arrays.
+// cancels between, many entries, an outage of both upstreams, and a fallback that takes no arrays.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,6 +1,6 @@
 // The Procfile's lines as hosts run them, with PORT in the environment and SIGTERM to what was started, and the whole of it run
 // by a runner of Procfiles: relay and boost as two processes, and the pair behind one port. The signal must reach node itself,
-// a transaction sent through boost is mined, and nothing may be left behind. What hosts do to a pair is in boostStartup.test.ts.
+// a transaction sent through boost is mined, and nothing may be left behind. boostStartup.test.ts has signals to a pair.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -41,10 +41,10 @@ test("the Procfile has the lines relay, boost and web", () => {
 	assert.deepEqual([...PROCFILE.keys()], ["relay", "boost", "web"]);
 });
 
-/** What runners make of a line, for `/bin/sh -c`; that of node-foreman runs below. */
+/** How runners wrap a line for `/bin/sh -c`; node-foreman itself runs below. */
 const RUNNERS = {
 	heroku: (line: string) => `exec bash -c '${line}'`,
-	// What eval makes of it.
+	// Dokku passes the line through eval first.
 	dokku: (line: string) => `exec bash -c "$(eval echo ${line})"`,
 };
 

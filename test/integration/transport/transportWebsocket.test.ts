@@ -182,7 +182,7 @@ test("a client that begins messages and completes none is disconnected before it
 	within({ maxBodyBytes: 2 * 1024 * 1024 }, async ({ websocket }, base) => {
 		const half = Buffer.alloc(1024 * 1024);
 		const patient = await WsClient.open(base);
-		// What has come whole, and pings, count for nothing: a client has 32 MiB.
+		// Complete messages and pings do not count towards the 32 MiB of a client.
 		const whole = JSON.stringify(entry("test_nothing", ["x".repeat(1_000_000)]));
 		for (let sent = 0; sent < 36; sent++) {
 			patient.send(whole);

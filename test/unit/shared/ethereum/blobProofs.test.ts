@@ -1,5 +1,5 @@
-// Blobs before they are acknowledged, with fakes in place of the library: no client's blobs hold up another's, and none waits without
-// end for a library or a thread that is gone. What the library itself accepts and refuses is in test/contract/blobsGeth.test.ts.
+// Blobs before they are acknowledged, with fakes in place of the library: no client's blobs hold up another's, and none waits for ever
+// for a library or a thread that is gone. test/contract/blobsGeth.test.ts has the verdicts of the library itself.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
