@@ -129,7 +129,10 @@ describe("a node that runs one of a bid's simulations in the state of a later bl
 		let block = 0;
 		fixture.system.node?.setRule({
 			async answer(method, params) {
-				if (block === 0 && isWithoutBackrun(method, params)) block = await fixture.mineUnseen();
+				if (block !== 0 || !isWithoutBackrun(method, params)) return undefined;
+				// The relay sees the block before the answer: a bid that is placed before would be for that block.
+				block = await fixture.mineUnseen();
+				await fixture.seesHead(block);
 				return undefined;
 			},
 			forward(call) {
