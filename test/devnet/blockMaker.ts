@@ -13,7 +13,7 @@ import {
 	type LeftOutOrder,
 	type LeftOutReason,
 } from "./blockBuilding.ts";
-import type { BuildingNode } from "./buildingNode.ts";
+import type { BlockTerms, BuildingNode } from "./buildingNode.ts";
 import { type ChainHead, type ChainRpc, type MinedBlock, quantity } from "./chainRpc.ts";
 import type { Order, OrderBook } from "./orderBook.ts";
 
@@ -86,8 +86,8 @@ export class BlockMaker {
 			if (reason === null) orders.push(order);
 			else leftOut.push({ order: order.id, uuid: order.uuid, reason, at: null });
 		}
-		const chosen = await this.#choose(orders, head, timestamp);
 		const before = await this.#balanceAt(head.number);
+		const chosen = await this.#choose(orders, { head, timestamp, balance: before });
 		const tried = clock.monotonic();
 		const { transactions } = chosen;
 		const burst = await lock.during(() => node.mine({ head, coinbase, timestamp, transactions }));
@@ -105,18 +105,25 @@ export class BlockMaker {
 		};
 	}
 
-	async #choose(orders: readonly Order[], head: ChainHead, timestamp: number): Promise<ChosenBlock> {
+	/** `balance`: the coinbase's at the head, in wei. */
+	async #choose(
+		orders: readonly Order[],
+		{ head, timestamp, balance }: Pick<BlockTerms, "head" | "timestamp"> & { readonly balance: bigint },
+	): Promise<ChosenBlock> {
 		if (orders.length === 0) return { transactions: [], reverted: new Set(), orders: [], leftOut: [] };
 		const { chain, node, coinbase: wallet, chainId, refundGas } = this.#options;
 		const transactions = orders.flatMap((order) => order.transactions);
 		const tag = quantity(head.number);
-		const at = (addresses: readonly string[]) => addresses.map((address) => [address, tag]);
 		const senders = [...new Set(transactions.map(({ from }) => from)), wallet.address];
-		const counts = (await chain.each("eth_getTransactionCount", at(senders))).map(Number);
 		const recipients = [
 			...new Set(orders.flatMap(({ refunds }) => refunds.map(({ recipient }) => recipient))),
 		];
-		const codes = await chain.each("eth_getCode", at(recipients));
+		const found = await chain.all([
+			...senders.map((address) => ({ method: "eth_getTransactionCount", params: [address, tag] })),
+			...recipients.map((address) => ({ method: "eth_getCode", params: [address, tag] })),
+		]);
+		const counts = found.slice(0, senders.length).map(Number);
+		const codes = found.slice(senders.length);
 		const targets = transactions.flatMap(({ to }) => (to === null ? [] : [to]));
 		const terms = { head, coinbase: wallet.address, timestamp };
 		const hasBlobs = transactions.some(({ type }) => type === 3);
@@ -126,7 +133,7 @@ export class BlockMaker {
 			fork: await this.#forkOf({ number: head.number + 1, timestamp }),
 			trialRoom: node.trialRoom,
 			nonces: new Map(senders.map((address, i) => [address, counts[i] ?? 0])),
-			coinbase: { wallet, nonce: counts.at(-1) ?? 0, balance: await this.#balanceAt(head.number) },
+			coinbase: { wallet, nonce: counts.at(-1) ?? 0, balance },
 			withCode: new Set(recipients.filter((_, i) => codes[i] !== "0x")),
 			tryBlock: (pushed, gasLimit) => node.tryBlock(terms, pushed, gasLimit),
 		});
@@ -151,6 +158,7 @@ export class BlockMaker {
 	}
 
 	async #isAsTried({ number, transactions }: MinedBlock, chosen: ChosenBlock): Promise<boolean> {
+		if (chosen.transactions.length === 0) return true;
 		const receipts = (await this.#options.chain.call("eth_getBlockReceipts", [quantity(number)])) as {
 			status: string;
 		}[];

@@ -27,7 +27,7 @@ export interface CallOutcome {
 /** The state that calls read and change. */
 interface Context extends Omit<ReceivedCall, "params"> {
 	readonly chainId: bigint;
-	/** The number of the chain's head + 1. */
+	/** The block that a bundle names; for other calls the number of the chain's head + 1. */
 	readonly nextBlock: number;
 	readonly book: OrderBook;
 }
@@ -121,7 +121,7 @@ export async function answerCall(
 	{ chain, ...of }: { readonly chainId: bigint; readonly chain: ChainRpc; readonly book: OrderBook },
 ): Promise<CallOutcome> {
 	try {
-		const nextBlock = Number(await chain.call("eth_blockNumber")) + 1;
+		const nextBlock = namedBlock(params) ?? Number(await chain.call("eth_blockNumber")) + 1;
 		const handler = Object.hasOwn(METHODS, call.method) ? METHODS[call.method] : undefined;
 		if (handler === undefined) throw new WireError("method not found", -32601);
 		if (!Array.isArray(params)) throw new WireError("params is not an array");
@@ -132,6 +132,13 @@ export async function answerCall(
 			thrown instanceof WireError ? thrown : { code: -32603, message: "internal error" };
 		return { answer: { error: { code, message } }, effects: [] };
 	}
+}
+
+/** The block that a bundle of `eth_sendBundle` names: the node need not be asked for the next one. */
+function namedBlock(params: unknown): number | null {
+	const [bundle] = Array.isArray(params) ? params : [];
+	const named = BUNDLE.shape.blockNumber.safeParse(bundle?.blockNumber);
+	return named.success ? named.data : null;
 }
 
 function read<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {

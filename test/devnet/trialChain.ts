@@ -49,13 +49,12 @@ export class TrialChain {
 		await this.#rpc.call("anvil_dropAllTransactions");
 		const forking = { jsonRpcUrl: this.#upstream, blockNumber: head.number };
 		await this.#rpc.call("anvil_reset", [{ forking }]);
-		await this.#rpc.call("evm_setBlockGasLimit", [quantity(head.nextGasLimit)]);
-		await this.#rpc.call("anvil_setCoinbase", [coinbase]);
 		const known = [...new Set([...addresses, coinbase])];
-		await this.#rpc.each(
-			"eth_getBalance",
-			known.map((address) => [address, "latest"]),
-		);
+		await this.#rpc.all([
+			{ method: "evm_setBlockGasLimit", params: [quantity(head.nextGasLimit)] },
+			{ method: "anvil_setCoinbase", params: [coinbase] },
+			...known.map((address) => ({ method: "eth_getBalance", params: [address, "latest"] })),
+		]);
 	}
 
 	/** Prepares it for blobs, see {@link warmKzg}. */
@@ -73,9 +72,11 @@ export class TrialChain {
 		const rpc = this.#rpc;
 		const { nextBaseFee, nextGasLimit } = terms.head;
 		const snapshot = await rpc.call("evm_snapshot");
-		await rpc.call("evm_setBlockGasLimit", [quantity(gasLimit)]);
-		// evm_revert does not restore the base fee.
-		await rpc.call("anvil_setNextBlockBaseFeePerGas", [quantity(nextBaseFee)]);
+		await rpc.all([
+			{ method: "evm_setBlockGasLimit", params: [quantity(gasLimit)] },
+			// evm_revert does not restore the base fee.
+			{ method: "anvil_setNextBlockBaseFeePerGas", params: [quantity(nextBaseFee)] },
+		]);
 		await pushInOrder(rpc, transactions);
 		await rpc.call("evm_mine", [{ timestamp: terms.timestamp }]);
 		const block = await readLatestBlock(rpc);
