@@ -42,6 +42,9 @@ const RUNS = 2;
 /** A probe exceeds no deadline, except in cells whose fault only a deadline can detect. */
 const PATIENT = { PROBE_TIMEOUT_MS: "5000" };
 
+/** What a cell showed, or why the machine was too busy to show it. */
+type Judged = ({ readonly starved: null } & CellResult) | { readonly starved: string };
+
 /**
  * Lets cells in. On a busy machine a verdict that depends on time is about the machine (late probe answers, clients that
  * time out), so such a cell is run again.
@@ -59,9 +62,9 @@ class CellGate {
 
 	/**
 	 * Runs `cell`, and once more if the machine was busy and may have caused the failure. A violation in `lost` must not occur
-	 * on any machine, so it ends the cell at once. `wasStarved`: the machine was too busy, so `timely` says nothing.
+	 * on any machine, so it ends the cell at once. `starved`: why the machine was too busy to judge the cell, or null.
 	 */
-	async run(cell: () => Promise<CellResult>): Promise<CellResult & { readonly wasStarved: boolean }> {
+	async run(cell: () => Promise<CellResult>): Promise<Judged> {
 		for (let run = 1; ; run++) {
 			await until("there is room for a cell", () => this.#enter(), PATIENCE_MS);
 			const delay = watchDelay();
@@ -73,10 +76,13 @@ class CellGate {
 			delay.disable();
 			const wasStarved =
 				delay.percentile(99) > STARVED_MS.hundredth * NS_PER_MS || delay.max > STARVED_MS.most * NS_PER_MS;
-			const isDoubtful = result instanceof Error || (result.lost.length === 0 && result.timely.length > 0);
-			if (run < RUNS && wasStarved && isDoubtful) continue;
+			const missed = result instanceof Error ? [result.message] : result.timely;
+			const isDoubtful =
+				wasStarved && missed.length > 0 && (result instanceof Error || result.lost.length === 0);
+			if (isDoubtful && run < RUNS) continue;
+			if (isDoubtful) return { starved: missed.join("; ") };
 			if (result instanceof Error) throw result;
-			return { ...result, wasStarved };
+			return { starved: null, ...result };
 		}
 	}
 
@@ -123,12 +129,11 @@ test("faults", { concurrency: FAULT_CASES.length }, async (t) => {
 					boost: fault.slow === true ? {} : PATIENT,
 				};
 				const run = () => runCell(world, fault, options);
-				const { figures, lost, timely, wasStarved } = await gate.run(run);
-				cell.diagnostic(figuresLine(figures));
-				assert.deepEqual(lost, []);
-				if (wasStarved && timely.length > 0)
-					cell.skip(`this machine is too busy to judge: ${timely.join("; ")}`);
-				else assert.deepEqual(timely, []);
+				const judged = await gate.run(run);
+				if (judged.starved !== null) return cell.skip(`this machine is too busy to judge: ${judged.starved}`);
+				cell.diagnostic(figuresLine(judged.figures));
+				assert.deepEqual(judged.lost, []);
+				assert.deepEqual(judged.timely, []);
 			}),
 		),
 	);
