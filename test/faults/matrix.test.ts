@@ -38,7 +38,8 @@ const RESOLUTION_MS = 10;
 /** A cell that has begun shows what it costs after so long. */
 const BEGIN_MS = 300;
 const PATIENCE_MS = 600_000;
-const RUNS = 2;
+/** When so many cells were starved, the machine is too busy for the others. */
+const MOST_STARVED = 3;
 /** A probe exceeds no deadline, except in cells whose fault only a deadline can detect. */
 const PATIENT = { PROBE_TIMEOUT_MS: "5000" };
 
@@ -47,13 +48,15 @@ type Judged = ({ readonly starved: null } & CellResult) | { readonly starved: st
 
 /**
  * Lets cells in. On a busy machine a verdict that depends on time is about the machine (late probe answers, clients that
- * time out), so such a cell is run again.
+ * time out), so such a cell is skipped.
  */
 class CellGate {
 	readonly #most: number;
 	readonly #delay = watchDelay();
 	#running = 0;
 	#lastAt = 0;
+	/** Cells that could not be judged. */
+	#starved = 0;
 
 	/** `most` at a time; one is always let in. */
 	constructor(most: number) {
@@ -61,29 +64,32 @@ class CellGate {
 	}
 
 	/**
-	 * Runs `cell`, and once more if the machine was busy and may have caused the failure. A violation in `lost` must not occur
-	 * on any machine, so it ends the cell at once. `starved`: why the machine was too busy to judge the cell, or null.
+	 * Runs `cell`. A violation in `lost` must not occur on any machine, so it counts even where the process was starved.
+	 * `starved`: why the machine was too busy to judge the cell, or null. So busy a machine is not given many more.
 	 */
 	async run(cell: () => Promise<CellResult>): Promise<Judged> {
-		for (let run = 1; ; run++) {
-			await until("there is room for a cell", () => this.#enter(), PATIENCE_MS);
-			const delay = watchDelay();
-			const result = await cell()
-				.catch((thrown: Error) => thrown)
-				.finally(() => {
-					this.#running -= 1;
-				});
-			delay.disable();
-			const wasStarved =
-				delay.percentile(99) > STARVED_MS.hundredth * NS_PER_MS || delay.max > STARVED_MS.most * NS_PER_MS;
-			const missed = result instanceof Error ? [result.message] : result.timely;
-			const isDoubtful =
-				wasStarved && missed.length > 0 && (result instanceof Error || result.lost.length === 0);
-			if (isDoubtful && run < RUNS) continue;
-			if (isDoubtful) return { starved: missed.join("; ") };
-			if (result instanceof Error) throw result;
-			return { starved: null, ...result };
+		await until(
+			"there is room for a cell",
+			() => this.#starved >= MOST_STARVED || this.#enter(),
+			PATIENCE_MS,
+		);
+		if (this.#starved >= MOST_STARVED) return { starved: `${this.#starved} cells were starved before` };
+		const delay = watchDelay();
+		const result = await cell()
+			.catch((thrown: Error) => thrown)
+			.finally(() => {
+				this.#running -= 1;
+			});
+		delay.disable();
+		const wasStarved =
+			delay.percentile(99) > STARVED_MS.hundredth * NS_PER_MS || delay.max > STARVED_MS.most * NS_PER_MS;
+		const missed = result instanceof Error ? [result.message] : result.timely;
+		if (wasStarved && missed.length > 0 && (result instanceof Error || result.lost.length === 0)) {
+			this.#starved += 1;
+			return { starved: missed.join("; ") };
 		}
+		if (result instanceof Error) throw result;
+		return { starved: null, ...result };
 	}
 
 	#enter(): boolean {
