@@ -34,7 +34,7 @@ const isGreen = await runRounds([
 				...one,
 				env: { [STORES]: "postgres", [LENGTH]: "long" },
 			})),
-			...alone(longForms).map((one) => ({ ...one, env: { [LENGTH]: "long" } })),
+			...pooled(longForms, CONCURRENCY).map((one) => ({ ...one, env: { [LENGTH]: "long" } })),
 		],
 		concurrency: CONCURRENCY,
 	},

@@ -25,7 +25,7 @@ const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integratio
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
 /** Processes at a time. Most tests wait half of the time, so that more than one for each core keep them busy. */
-const CONCURRENCY = { first: 4, pages: 2, last: 2 };
+const CONCURRENCY = { first: 5, pages: 2, last: 2 };
 
 const asked = process.argv.slice(2);
 try {
