@@ -21,7 +21,7 @@ export async function heldSoFar(one: RelayProcess): Promise<number> {
 
 /** The longest that a turn may take, in ms: more on a machine that takes longer for everything. */
 export function turnLimit(): number {
-	const rounds = Array.from({ length: 8 }, () => {
+	const rounds = Array.from({ length: 4 }, () => {
 		const bytes = Buffer.from(TEXT);
 		const begun = performance.now();
 		JSON.parse(bytes.toString());
