@@ -25,6 +25,9 @@ function wireOf({ socket }: WsClient): Socket {
 	return (socket as unknown as { readonly _socket: Socket })._socket;
 }
 
+/** For megabytes: a key of zeros, with which nothing need be masked. ws masks in JavaScript. */
+const UNMASKED = { generateMask() {} };
+
 const OK = { jsonrpc: "2.0", id: 1, result: "ok" };
 const CALL = JSON.stringify(entry("test_echo", ["ok"]));
 
@@ -134,7 +137,7 @@ test("a connection with the maximum of calls in flight is not read, so that noth
 	within(
 		{ maxBodyBytes: 100_000, websocket: { maxInFlight: 1 }, unread: { maxBytesEach: 2 ** 26 } },
 		async ({ script }, base) => {
-			const client = await WsClient.open(base);
+			const client = await WsClient.open(base, UNMASKED);
 			const other = await WsClient.open(base);
 			client.send(entry("test_wait", ["a"]));
 			await until("it was called", () => script.waiting.length === 1);
@@ -181,7 +184,7 @@ test("a client that reads too slowly is closed with 1013, and others are not del
 test("a client that begins messages and completes none is disconnected before it takes all memory; others go on", () =>
 	within({ maxBodyBytes: 2 * 1024 * 1024 }, async ({ websocket }, base) => {
 		const half = Buffer.alloc(1024 * 1024);
-		const patient = await WsClient.open(base);
+		const patient = await WsClient.open(base, UNMASKED);
 		// Complete messages and pings do not count towards the 32 MiB of a client.
 		const whole = JSON.stringify(entry("test_nothing", ["x".repeat(1_000_000)]));
 		for (let sent = 0; sent < 36; sent++) {
@@ -191,7 +194,7 @@ test("a client that begins messages and completes none is disconnected before it
 		}
 		const hoarders: WsClient[] = [];
 		for (let begun = 0; begun < 40; begun++) {
-			const hoarder = await WsClient.open(base, { localAddress: "127.0.0.2" });
+			const hoarder = await WsClient.open(base, { ...UNMASKED, localAddress: "127.0.0.2" });
 			hoarder.socket.send(half, { fin: false });
 			hoarders.push(hoarder);
 		}
@@ -243,7 +246,8 @@ test("if many clients together have too many unfinished bytes, the one with the 
 		const honest = await WsClient.open(base);
 		const hoarders: WsClient[] = [];
 		for (let i = 0; i < 80; i++) {
-			const hoarder = await WsClient.open(base, { localAddress: `127.0.0.${2 + (i % 5)}` });
+			const localAddress = `127.0.0.${2 + (i % 5)}`;
+			const hoarder = await WsClient.open(base, { ...UNMASKED, localAddress });
 			hoarder.socket.send(half, { fin: false });
 			hoarders.push(hoarder);
 		}
@@ -363,8 +367,8 @@ test("pongs that are not read count as unread bytes", () =>
 		const client = await WsClient.open(base);
 		client.socket.pause();
 		// More than the system's buffers on both sides take.
-		const payload = Buffer.alloc(125);
-		for (let sent = 0; sent < 80_000; sent++) client.socket.ping(payload);
+		const ping = Buffer.concat([Buffer.from([0x89, 0xfd, 0, 0, 0, 0]), Buffer.alloc(125)]);
+		wireOf(client).write(Buffer.concat(new Array(80_000).fill(ping)));
 		await until("all have come", () => client.socket.bufferedAmount === 0);
 		client.socket.resume();
 		assert.deepEqual(await client.closed(), { code: 1013, reason: "too slow" });
