@@ -9,6 +9,8 @@ import chromium from "@sparticuz/chromium";
 import type { Wallet } from "ethers";
 import { type Browser, chromium as engine } from "playwright-core";
 import { sized } from "./length.ts";
+import { ADMIN_TOKEN } from "./relayClient.ts";
+import { PATIENCE_MS } from "./until.ts";
 
 export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
@@ -49,6 +51,7 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 		colorScheme: dark ? "dark" : "light",
 		viewport: { width, height: 900 },
 	});
+	context.setDefaultTimeout(PATIENCE_MS);
 	const page = await context.newPage();
 	if (aheadMs !== undefined) await page.clock.install({ time: Date.now() + aheadMs });
 	for (const [path, json] of Object.entries(answers)) {
@@ -89,6 +92,12 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 		},
 		close: (): Promise<void> => context.close(),
 	};
+}
+
+/** Opens the data of an operator's page, which asks for a token. */
+export async function logIn({ page }: Pick<OpenPage, "page">, token = ADMIN_TOKEN): Promise<void> {
+	await page.getByLabel("ADMIN_TOKEN").fill(token);
+	await page.getByRole("button", { name: "Open" }).click();
 }
 
 type Looks = Readonly<Record<string, Pick<PageOptions, "dark" | "width">>>;

@@ -1,11 +1,28 @@
-// Boost's pages in a real browser while its upstreams are out: what the fallback carries, and what goes on when nobody answers.
+// Boost's pages in a real browser: what the fallback carries and what goes on when nobody answers, a failover as its operator and a
+// user see it, the operator's page; and errors of relay and boost, which are pages for a browser that navigates and JSON for
+// everybody else.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
+import { hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
-import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
-import { RelayClient } from "../../support/relayClient.ts";
+import { fits, isSound, LOOKS, logIn, type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
+import { ADMIN_TOKEN, RelayClient } from "../../support/relayClient.ts";
+import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
+
+const JSON_TYPE = "content-type: application/json";
+const OPENS_RELAY = "open the breaker of the relay";
+/** What Chromium sends when it navigates. */
+const NAVIGATES = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8" };
+
+/** Path, status, the title of the page, and the words of the JSON. */
+const ERRORS = [
+	["/nowhere", 404, "Nothing is here", "unknown path"],
+	["/fast", 405, "This address is for wallets", "expected one of POST, OPTIONS"],
+	["/tx/0x12", 400, "That is not right", "expected a transaction hash of 32 bytes as 0x hex"],
+	[`/tx/0x${"ab".repeat(32)}/events`, 404, "Nothing is here", "no transaction with this hash was seen here"],
+] as const;
 
 let browser: Browser;
 let fixture: BoostFixture;
@@ -16,6 +33,193 @@ before(async () => {
 after(async () => {
 	await browser?.close();
 	await fixture?.stop();
+});
+
+it("the operator's page is behind the token", async () => {
+	const { page, close } = await openPage(browser, `${fixture.boost.url}/operator`);
+	await logIn({ page }, "a wrong one");
+	await page.getByText("expected Authorization: Bearer with the token of ADMIN_TOKEN").waitFor();
+	assert.equal(await page.locator("#inside").isVisible(), false);
+	await close();
+});
+
+it("the operator's and the transaction's page show a failover as it happens", async () => {
+	const { users, boost } = fixture;
+	const operator = await openPage(browser, `${boost.url}/operator`);
+	await logIn(operator);
+	await operator.page.getByText("relay: closed: it serves").waitFor();
+	const actor = await users.actor();
+	await users.passBlock();
+	await fixture.fails();
+	await operator.page
+		.getByText(/relay: open: it is out \(/)
+		.first()
+		.waitFor();
+	const tx = actor.sign();
+	assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+	const user = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
+	await user.page.getByText("Held", { exact: true }).waitFor();
+	await user.page
+		.getByText("Why: the relay is out: boost keeps it, and another relay may have it.")
+		.waitFor();
+	await fixture.recovers();
+	await operator.page.getByText("relay: closed: it serves").first().waitFor();
+	const states = await operator.page.locator("#history li").allTextContents();
+	assert.ok(
+		states.some((line) => line.includes("relay: open")),
+		states.join(),
+	);
+	await users.waitUntilSent(tx);
+	await users.system.nextBlock();
+	await user.page.getByText("Included", { exact: true }).waitFor();
+	assert.deepEqual(await operator.violations(), []);
+	assert.deepEqual(operator.faults, []);
+	// What was asked of the relay while it was out is an error in the console, and nothing else is.
+	assert.deepEqual(
+		user.faults.filter((fault) => !fault.startsWith("Failed to load resource")),
+		[],
+	);
+	assert.deepEqual(await user.violations(), []);
+	await operator.close();
+	await user.close();
+});
+
+it("the transaction's page and status tell that it was seen in a block that is gone, and go on telling it", async () => {
+	const { users, boost } = fixture;
+	await fixture.recovers();
+	const actor = await users.actor();
+	await users.passBlock();
+	const tx = actor.sign();
+	assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+	await users.waitUntilSent(tx);
+	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
+	const { page } = opened;
+	const block = await users.system.nextBlock();
+	await page.getByText("Included", { exact: true }).waitFor();
+	assert.equal(await page.locator("#exposed").isVisible(), false);
+	await users.system.chain.rpc("anvil_reorg", [1, []]);
+	await page.getByText("Sent to builders", { exact: true }).waitFor();
+	const note = `it was seen in block ${block}, which is gone, so it is public`;
+	await page.getByText(`Note: ${note}`).waitFor();
+	await page.getByText("Everybody: everything, since it was in a block that is gone").waitFor();
+	await page.getByText(`Public now: it was seen in block ${block}, which is gone`).waitFor();
+	const said = (await (await fetch(`${boost.url}/tx/${tx.hash}`)).json()) as { exposed?: object };
+	assert.deepEqual(said, await users.status(tx));
+	assert.match(JSON.stringify(said.exposed), new RegExp(note));
+	await users.waitUntilSent(tx);
+	await users.system.nextBlock();
+	await page.getByText("Included", { exact: true }).waitFor();
+	await page.getByText(`Note: ${note}`).waitFor();
+	await isSound(opened);
+	await opened.close();
+});
+
+it("what a wallet signs to cancel is made by the page, whatever an upstream says to web3_sha3", async () => {
+	const lie = `0x${"66".repeat(32)}`;
+	const fallback = await startRecordingFallback();
+	const boost = await fixture.startBoost({ env: { FALLBACK_URL: fallback.url } });
+	await fixture.goesOut("relay", boost);
+	const actor = await fixture.users.actor();
+	const tx = actor.sign();
+	assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+	fallback.answerWith(({ calls: [call] }) => {
+		if (call?.method !== "web3_sha3" && call?.method !== "eth_cancelTransaction") return undefined;
+		const result = call.method === "web3_sha3" ? lie : true;
+		return httpText(JSON.stringify({ jsonrpc: "2.0", id: call.id, result }), "200 OK", [JSON_TYPE]);
+	});
+	assert.equal(await boost.result("web3_sha3", ["0x00"]), lie);
+	const signed: unknown[] = [];
+	const onRequest = (method: string, params: unknown) => {
+		if (method === "personal_sign") signed.push(params);
+	};
+	const wallet = new Wallet(actor.account.keyHex);
+	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`, { wallet, onRequest });
+	await opened.page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
+	await opened.page.getByText("Cancelled", { exact: true }).waitFor();
+	const body = { jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [tx.hash] };
+	const digest = keccak256(toUtf8Bytes(JSON.stringify(body)));
+	assert.deepEqual(signed, [[hexlify(toUtf8Bytes(digest)), actor.address]]);
+	await opened.close();
+	await boost.stop();
+	await fallback.stop();
+	await fixture.recovers();
+});
+
+it("an operator forces a breaker, once the page has said what that does; by the keyboard, too", async () => {
+	const operator = await openPage(browser, `${fixture.boost.url}/operator`);
+	const { page } = operator;
+	await logIn(operator);
+	const open = page.getByRole("button", { name: OPENS_RELAY });
+	const dialog = page.getByRole("dialog", { name: "Open the breaker of the relay?" });
+	await open.focus();
+	await page.keyboard.press("Enter");
+	await dialog.waitFor();
+	assert.match(
+		(await dialog.textContent()) ?? "",
+		/All requests go to the fallback.*until you choose auto\./s,
+	);
+	await isSound(operator);
+	await fits(operator, "operator-asks-light");
+	// What is chosen unless another is: to leave it; and the focus is back where it was.
+	for (const key of ["Enter", "Escape"]) {
+		await dialog.waitFor();
+		await page.keyboard.press(key);
+		await dialog.waitFor({ state: "hidden" });
+		assert.equal(await page.locator(":focus").getAttribute("aria-label"), OPENS_RELAY, key);
+		if (key === "Enter") await page.keyboard.press("Enter");
+	}
+	const state = async () => (await fixture.boost.status()).relay;
+	assert.deepEqual([(await state()).state, (await state()).reason], ["closed", null]);
+	await page.getByRole("button", { name: "open the breaker of the fallback" }).click();
+	await page.getByText("while the relay is out, submissions are refused.").waitFor();
+	await page.getByRole("button", { name: "Open it" }).click();
+	await page.getByText("fallback: open: it is out (by an operator)").first().waitFor();
+	await page.getByRole("button", { name: "auto the breaker of the fallback" }).click();
+	await page.getByText("fallback: closed: it serves").first().waitFor();
+	await isSound(operator);
+	await page.route(/\/admin\/close/, (route) => route.fulfill({ status: 500, body: "" }));
+	await page.getByRole("button", { name: "close the breaker of the relay" }).click();
+	await page.getByText("All requests go to the relay, even if it is out.").waitFor();
+	await page.getByRole("button", { name: "Close it" }).click();
+	await page.getByText("The breaker of the relay stays as it is: HTTP 500.").waitFor();
+	await page.unroute(/\/admin\/close/);
+	await page.getByRole("button", { name: "auto the breaker of the relay" }).click();
+	await page.getByText("stays as it is").waitFor({ state: "hidden" });
+	await operator.close();
+});
+
+it("the relay's operator's page is reached through boost, and says that it is old while the relay is out", async () => {
+	const opened = await openPage(browser, `${fixture.boost.url}/operator`);
+	const { page } = opened;
+	await logIn(opened);
+	await page.getByRole("link", { name: "The relay's page" }).click();
+	// Before its script runs, the form would leave the page.
+	await page.waitForURL("**/relay/operator");
+	await logIn(opened);
+	await page.getByText(/is (an edge: it asks the core|the core: it decides)/).waitFor();
+	await isSound(opened);
+	await fixture.fails();
+	await page.getByText(/^What is shown is old: there is no answer/).waitFor();
+	await fixture.recovers();
+	await page.getByText(/^What is shown is old/).waitFor({ state: "hidden" });
+	await opened.close();
+});
+
+it("no operator's page has a serious accessibility violation, in any colour scheme and width", async () => {
+	await fixture.recovers();
+	for (const [name, path, loaded] of [
+		["operator", "/operator", /^relay: closed: it serves/],
+		["operator-relay", "/relay/operator", /^block \d+/],
+	] as const) {
+		for (const [look, options] of Object.entries(LOOKS)) {
+			const opened = await openPage(browser, `${fixture.boost.url}${path}`, options);
+			await logIn(opened);
+			await opened.page.getByText(loaded).first().waitFor();
+			await isSound(opened);
+			await fits(opened, `${name}-${look}`);
+			await opened.close();
+		}
+	}
 });
 
 /** What nobody answers is an error in the console; nothing else is one, and everybody can use the page. */
@@ -153,4 +357,81 @@ it("a boost that is gone leaves its pages saying since when there is no answer",
 	await opened.page.getByText("Sent to builders", { exact: true }).waitFor();
 	await isSoundInAnOutage(opened);
 	await opened.close();
+});
+
+/** Checks the error of `url` in both forms. */
+async function isBoth(url: string, status: number, title: string, words: string): Promise<Headers> {
+	const json = await fetch(url);
+	assert.deepEqual([json.status, json.headers.get("content-type")], [status, "application/json"], url);
+	assert.deepEqual(await json.json(), { error: words }, url);
+	const page = await fetch(url, { headers: NAVIGATES });
+	assert.deepEqual(
+		[page.status, page.headers.get("content-type")],
+		[status, "text/html; charset=utf-8"],
+		url,
+	);
+	const text = await page.text();
+	assert.ok(text.includes(`<h1>${title}</h1>`) && text.includes(`<code>${words}</code>`), text);
+	assert.match(page.headers.get("content-security-policy") ?? "", /default-src 'none'/, url);
+	for (const name of ["allow", "retry-after", "x-boost-upstream"]) {
+		assert.equal(page.headers.get(name), json.headers.get(name), `${url} ${name}`);
+	}
+	const head = await fetch(url, { method: "HEAD", headers: NAVIGATES });
+	assert.deepEqual(
+		[head.status, head.headers.get("content-type")],
+		[status, "text/html; charset=utf-8"],
+		url,
+	);
+	return page.headers;
+}
+
+it("an error is a page where a browser navigates, and JSON elsewhere, at the relay and at boost", async () => {
+	for (const [path, status, title, words] of ERRORS) {
+		for (const { url } of [fixture.system.client, fixture.boost]) {
+			await isBoth(url + path, status, title, words);
+		}
+	}
+	const denied = "expected Authorization: Bearer with the token of ADMIN_TOKEN";
+	await isBoth(`${fixture.boost.url}/admin/state`, 401, "Unauthorized", denied);
+	const authorization = `Bearer ${ADMIN_TOKEN}`;
+	const state = await fetch(`${fixture.boost.url}/admin/state`, { headers: { ...NAVIGATES, authorization } });
+	assert.deepEqual([state.status, state.headers.get("content-type")], [200, "application/json"]);
+});
+
+it("what is asked of the relay while that is out is a page that says so", async () => {
+	await fixture.goesOut();
+	const headers = await isBoth(
+		`${fixture.boost.url}/info`,
+		503,
+		"Not available now",
+		"no relay available: the relay is out",
+	);
+	assert.match(headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+	await fixture.comesBack();
+});
+
+it("JSON-RPC has its errors as JSON, whatever it accepts", async () => {
+	for (const { url } of [fixture.system.client, fixture.boost]) {
+		const headers = { ...NAVIGATES, "content-type": "application/json" };
+		const answer = await fetch(`${url}/nowhere`, { method: "POST", headers, body: "{}" });
+		assert.deepEqual([answer.status, answer.headers.get("content-type")], [404, "application/json"]);
+		assert.equal(((await answer.json()) as { error: { code: number } }).error.code, -32600);
+	}
+});
+
+it("everybody can use an error's page, and it leads to the home page", async () => {
+	const { url } = fixture.system.client;
+	for (const look of [{}, { dark: true }, { width: 390 }]) {
+		const opened = await openPage(browser, `${url}/fast`, look);
+		await opened.page.getByRole("heading", { name: "This address is for wallets" }).waitFor();
+		assert.deepEqual(await opened.violations(), []);
+		// That it is one is an error in the console.
+		assert.deepEqual(
+			opened.faults.filter((fault) => !/status of 405/.test(fault)),
+			[],
+		);
+		await opened.page.getByRole("link", { name: "Go to the home page" }).click();
+		await opened.page.waitForURL(`${url}/`);
+		await opened.close();
+	}
 });
