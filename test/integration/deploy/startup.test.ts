@@ -6,16 +6,18 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, mock, test } from "node:test";
 import { WebSocket } from "ws";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import { SettingError } from "../../../shared/config.ts";
+import { runProcess } from "../../../shared/process.ts";
 import { commitOf, VERSION } from "../../../shared/version.ts";
 import { freePort } from "../../devnet/freePort.ts";
+import { startRelayHere } from "../../faults/world.ts";
 import { EventStreamReader } from "../../support/clients.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
 import { sized } from "../../support/length.ts";
-import { type Exit, type RelayProcess, readyStatus, runBoost, runRelay } from "../../support/processes.ts";
+import { type RelayProcess, readyStatus, runRelay } from "../../support/processes.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 
@@ -189,44 +191,82 @@ test("--help needs no setting and lists all: purpose, expected value, example", 
 });
 
 test("--print-config prints the settings in force without secrets: keys, and user, path and query of URLs", async () => {
-	const { code, stdout, stderr } = await runRelay({ env: MASKED, args: ["--print-config"] });
-	assert.deepEqual([code, stderr], [0, ""]);
-	const printed = new Map(
+	const { code, stdout, stderr } = await printed(["--print-config"], MASKED);
+	assert.deepEqual([code, stderr], [undefined, ""]);
+	const rows = new Map(
 		stdout
 			.trimEnd()
 			.split("\n")
 			.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
 	);
-	assert.deepEqual([...printed.keys()], Object.keys(RELAY_SETTINGS));
-	assert.equal(printed.get("TX_TTL_BLOCKS"), "7");
-	assert.equal(printed.get("MAX_BATCH"), RELAY_SETTINGS.MAX_BATCH.default);
+	assert.deepEqual([...rows.keys()], Object.keys(RELAY_SETTINGS));
+	assert.equal(rows.get("TX_TTL_BLOCKS"), "7");
+	assert.equal(rows.get("MAX_BATCH"), RELAY_SETTINGS.MAX_BATCH.default);
 	assert.doesNotMatch(stdout, /secretsecret|5e5e|it's|user/);
 	for (const [name, host] of [
 		["ETH_RPC_URL", "node.example"],
 		["ETH_WS_URL", "ws.example:8546"],
 		["BUILDERS", "builder.example"],
 	] as const) {
-		assert.ok(printed.get(name)?.toLowerCase().includes(host), `${name} does not tell its host`);
+		assert.ok(rows.get(name)?.toLowerCase().includes(host), `${name} does not tell its host`);
 	}
 });
 
 test("--version prints the version and the commit, which /info has, too", async () => {
 	const commit = commitOf({});
 	const SOURCE_VERSION = "ab".repeat(20);
-	for (const program of [runRelay, runBoost]) {
-		const { code, stdout } = await program({ env: { SOURCE_VERSION }, args: ["--version"] });
-		const expected = commit === "unknown" ? SOURCE_VERSION : commit;
-		assert.deepEqual([code, stdout], [0, `${VERSION} (commit ${expected})\n`]);
-	}
+	const { code, stdout } = await printed(["--version"], { SOURCE_VERSION });
+	const expected = commit === "unknown" ? SOURCE_VERSION : commit;
+	assert.deepEqual([code, stdout], [undefined, `${VERSION} (commit ${expected})\n`]);
 	const info = (await (await fetch(`${running.url}/info`)).json()) as Record<string, unknown>;
 	assert.deepEqual([info.version, info.commit], [VERSION, commit]);
 });
 
 test("an unknown option is refused", async () => {
-	const { code, stdout, stderr } = await runRelay({ env: GOOD, args: ["--halp", "secretsecret"] });
+	const { code, stdout, stderr } = await printed(["--halp", "secretsecret"], GOOD);
 	assert.deepEqual([code, stdout], [1, ""]);
 	assert.equal(stderr, "relay: unknown option --halp: expected --help, --print-config, --version\n");
 });
+
+test("an error of the start that is meant for the operator is printed as it is, any other by its code alone, and both end with 1", async () => {
+	const told = ["SETTING", "FOLDER_IN_USE", "OTHER_CHAIN", "WRONG_NODE", "LISTEN"];
+	for (const code of [...told, "EIO"]) {
+		const { stderr, code: exitCode } = await printed([], {}, () => {
+			throw Object.assign(new Error("secretsecret\nof two lines"), { code });
+		});
+		const lines = told.includes(code)
+			? "relay: secretsecret\nrelay: of two lines\n"
+			: "relay: can't start (EIO)\n";
+		assert.deepEqual([stderr, exitCode], [lines, 1]);
+	}
+});
+
+/** What a relay's process prints that starts nothing, and its exit code. */
+async function printed(args: readonly string[], env: Readonly<Record<string, string>>, read = unread) {
+	const text = { stdout: "", stderr: "" };
+	const mocks = (["stdout", "stderr"] as const).map((name) =>
+		mock.method(process[name], "write", (chunk: string) => {
+			text[name] += chunk;
+			return true;
+		}),
+	);
+	const before = process.exitCode;
+	process.exitCode = undefined;
+	const kind = { name: "relay", about: "", settings: RELAY_SETTINGS, read, create: unread };
+	let code: unknown;
+	const exit = (given: number): void => {
+		code = given;
+	};
+	await runProcess(kind, { args, env, exit });
+	code ??= process.exitCode;
+	process.exitCode = before;
+	for (const one of mocks) one.mock.restore();
+	return { ...text, code };
+}
+
+function unread(): never {
+	throw new Error("it was to start nothing");
+}
 
 function builders(over: Readonly<Record<string, unknown>>): string {
 	return JSON.stringify([{ ...BUILDER, ...over }]);
@@ -267,10 +307,10 @@ after(() => system.stop());
 
 test("a node of CHAIN_ID is accepted, and one of another chain refused at once", async () => {
 	const ETH_RPC_URL = system.chain.url.replace("//", "//user:secretsecret@");
-	const exit = await run({ ...folder("chain"), CHAIN_ID: "1", ETH_RPC_URL });
-	assert.equal(exit.code, 1);
-	assert.doesNotMatch(`${exit.stderr}${exit.stdout}`, /secretsecret/);
-	assert.match(exit.stderr, /^relay: [^\n]*31337[^\n]*CHAIN_ID[^\n]*\b1\b[^\n]*\n$/);
+	const { code, message } = await refusal({ ...folder("chain"), CHAIN_ID: "1", ETH_RPC_URL });
+	assert.equal(code, "WRONG_NODE");
+	assert.doesNotMatch(message, /secretsecret/);
+	assert.match(message, /^[^\n]*31337[^\n]*CHAIN_ID[^\n]*\b1\b[^\n]*$/);
 	assert.equal(await running.client.call("eth_chainId", []), "0x7a69");
 });
 
@@ -278,20 +318,20 @@ test("a taken port is named, with the setting that changes it", async () => {
 	const taken = String(running.port);
 	// takenPorts.test.ts has the others.
 	for (const name of sized(["PORT"], ["PORT", "METRICS_PORT", "SEARCHER_PORT"])) {
-		const exit = await run({ ...folder("port"), [name]: taken });
-		assert.equal(exit.code, 1);
-		assert.match(exit.stderr, /^relay: [^\n]+\n$/);
-		assert.match(exit.stderr, new RegExp(`\\b${name}\\b`), name);
-		assert.match(exit.stderr, new RegExp(`\\b${taken}\\b`), name);
+		const { code, message } = await refusal({ ...folder("port"), [name]: taken });
+		assert.equal(code, "LISTEN");
+		assert.match(message, /^[^\n]+$/);
+		assert.match(message, new RegExp(`\\b${name}\\b`), name);
+		assert.match(message, new RegExp(`\\b${taken}\\b`), name);
 	}
 	assert.equal(await readyStatus(running.url), 200);
 });
 
 test("an address of another machine is refused, with the name of the setting", async () => {
 	for (const HOST of sized(["192.0.2.1"], ["192.0.2.1", "no host at all"])) {
-		const exit = await run({ ...folder("host"), HOST });
-		assert.equal(exit.code, 1);
-		assert.match(exit.stderr, /^relay: HOST is not valid[^\n]*: expected [^\n]+, for example HOST=[^\n]*\n$/);
+		const { code, message } = await refusal({ ...folder("host"), HOST });
+		assert.equal(code, "LISTEN");
+		assert.match(message, /^HOST is not valid[^\n]*: expected [^\n]+, for example HOST=[^\n]*$/);
 	}
 });
 
@@ -322,8 +362,13 @@ test("the log at the start says whether the native code is loaded", () => {
 	]);
 });
 
-function run(env: Readonly<Record<string, string>>): Promise<Exit> {
-	return runRelay({ env: { ...system.env, ...env } });
+/** Why a relay, here in the test's process, does not start. */
+async function refusal(env: Readonly<Record<string, string>>): Promise<{ code: unknown; message: string }> {
+	const thrown = await startRelayHere({ ...system.env, ...env }).then(
+		() => assert.fail("it started"),
+		(reason) => reason,
+	);
+	return { code: thrown.code, message: thrown.message };
 }
 
 function folder(name: string): { DATA_DIR: string } {
