@@ -28,8 +28,8 @@ interface SubmitOptions {
 }
 
 /** How many send, in turns: one nonce of each, then the next. */
-const SENDERS = 40;
-const NONCES = 6;
+const SENDERS = sized(30, 40);
+const NONCES = sized(4, 6);
 const COUNT = SENDERS * NONCES;
 /** Of one batch to the relay (its limit) and of one to anvil, which mixes up longer ones. */
 const RELAY_BATCH = 100;
@@ -41,7 +41,7 @@ const ROUNDS = [{ killAt: 20, path: "/fast" }, ...sized([], [{ killAt: 150, path
 const VICTIMS = [["database"], ...sized([], [["relay"]]), ["database", "relay"]];
 /** Builders that get a transaction by itself are told its hash when it is cancelled. */
 const PATH = "/nochecks";
-const KILL_AT = 100;
+const KILL_AT = sized(40, 100);
 /** One in so many is cancelled as soon as it is answered. */
 const CANCELLED_EVERY = 10;
 
