@@ -46,13 +46,17 @@ let world: ScaleWorld;
 /** Tests each end of the core. `isTimed`: also how long it takes, which needs a machine that does nothing else. */
 export function testTakeovers({ isTimed }: { readonly isTimed: boolean }): void {
 	before(async () => {
-		world = await startScaleWorld({ relays: 3, boosts: 0, accounts: isTimed ? 2_000 : 1_000, manual: true });
+		world = await startScaleWorld({ relays: 3, boosts: 0, accounts: isTimed ? 2_000 : 500, manual: true });
 	});
 	after(() => world?.stop());
 	for (const [how, signal] of [
-		["is killed", "SIGKILL"],
-		// Without times, test/integration/scale/edges.test.ts has this end.
-		...(isTimed ? ([["drains", "SIGTERM"]] as const) : []),
+		// Without times, test/integration/scale/edges.test.ts has these ends.
+		...(isTimed
+			? ([
+					["is killed", "SIGKILL"],
+					["drains", "SIGTERM"],
+				] as const)
+			: []),
 		["is suspended", "SIGSTOP"],
 	] as const) {
 		test(`the core ${how}: another relay sends, and clients of the others see at most a refusal`, (t) =>

@@ -25,6 +25,9 @@ interface Standing {
 	readonly wire: FaultyWire;
 }
 
+/** The core is gone, or the database takes too long. */
+const REFUSAL = /^-32603 internal error: (no core|nothing can be stored now)/;
+
 let world: World;
 let postgres: PostgresServer;
 let database: string;
@@ -210,6 +213,8 @@ test("when the core is killed, the edge takes over, and its searchers stay", asy
 	core.process.signal("SIGSTOP");
 	await world.chain.rpc("eth_sendRawTransaction", [meanwhile.raw]);
 	await until("one is mined without it", () => world.mined.has(meanwhile.hash));
+	const underWay = Array.from({ length: 4 }, () => signed());
+	const answers = underWay.map(({ raw }) => edge.client.ask("eth_sendRawTransaction", [raw], "/fast"));
 	await core.process.kill();
 	await until("the edge sends", () => sentBy(edge).length > 0);
 	await until("it is mined", () => world.mined.has(before.hash));
@@ -220,6 +225,16 @@ test("when the core is killed, the edge takes over, and its searchers stay", asy
 			(await edge.client.ask("eth_sendRawTransaction", [tx.raw], "/maxbackruns")).result === tx.hash,
 	);
 	await until("the searcher is told", () => feed.told.some(({ hash }) => hash === tx.hash));
+	const refused: string[] = [];
+	for (const [i, { result, error }] of (await Promise.all(answers)).entries()) {
+		const { raw, hash } = underWay[i] ?? assert.fail();
+		if (result === hash) continue;
+		assert.match(`${error?.code} ${error?.message}`, REFUSAL);
+		refused.push(raw);
+	}
+	await until("what came behind them is mined", () => world.mined.has(tx.hash));
+	for (const { calls } of sentBy(edge))
+		for (const raw of refused) assert.ok(!JSON.stringify(calls).includes(raw), "nothing refused is sent");
 	const hashes = feed.received(shown).map(({ hash }) => hash);
 	assert.equal(new Set(hashes).size, hashes.length, "each once");
 	assert.equal(events.ended, null, "event streams stay, too");
