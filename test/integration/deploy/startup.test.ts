@@ -6,18 +6,17 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, mock, test } from "node:test";
+import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import { SettingError } from "../../../shared/config.ts";
-import { runProcess } from "../../../shared/process.ts";
 import { commitOf, VERSION } from "../../../shared/version.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { startRelayHere } from "../../faults/world.ts";
 import { EventStreamReader } from "../../support/clients.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
 import { sized } from "../../support/length.ts";
-import { type RelayProcess, readyStatus, runRelay } from "../../support/processes.ts";
+import { type RelayProcess, readyStatus, runBoost, runRelay } from "../../support/processes.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 
@@ -191,8 +190,8 @@ test("--help needs no setting and lists all: purpose, expected value, example", 
 });
 
 test("--print-config prints the settings in force without secrets: keys, and user, path and query of URLs", async () => {
-	const { code, stdout, stderr } = await printed(["--print-config"], MASKED);
-	assert.deepEqual([code, stderr], [undefined, ""]);
+	const { code, stdout, stderr } = await runRelay({ env: MASKED, args: ["--print-config"] });
+	assert.deepEqual([code, stderr], [0, ""]);
 	const rows = new Map(
 		stdout
 			.trimEnd()
@@ -215,58 +214,20 @@ test("--print-config prints the settings in force without secrets: keys, and use
 test("--version prints the version and the commit, which /info has, too", async () => {
 	const commit = commitOf({});
 	const SOURCE_VERSION = "ab".repeat(20);
-	const { code, stdout } = await printed(["--version"], { SOURCE_VERSION });
-	const expected = commit === "unknown" ? SOURCE_VERSION : commit;
-	assert.deepEqual([code, stdout], [undefined, `${VERSION} (commit ${expected})\n`]);
+	for (const program of [runRelay, runBoost]) {
+		const { code, stdout } = await program({ env: { SOURCE_VERSION }, args: ["--version"] });
+		const expected = commit === "unknown" ? SOURCE_VERSION : commit;
+		assert.deepEqual([code, stdout], [0, `${VERSION} (commit ${expected})\n`]);
+	}
 	const info = (await (await fetch(`${running.url}/info`)).json()) as Record<string, unknown>;
 	assert.deepEqual([info.version, info.commit], [VERSION, commit]);
 });
 
 test("an unknown option is refused", async () => {
-	const { code, stdout, stderr } = await printed(["--halp", "secretsecret"], GOOD);
+	const { code, stdout, stderr } = await runRelay({ env: GOOD, args: ["--halp", "secretsecret"] });
 	assert.deepEqual([code, stdout], [1, ""]);
 	assert.equal(stderr, "relay: unknown option --halp: expected --help, --print-config, --version\n");
 });
-
-test("an error of the start that is meant for the operator is printed as it is, any other by its code alone, and both end with 1", async () => {
-	const told = ["SETTING", "FOLDER_IN_USE", "OTHER_CHAIN", "WRONG_NODE", "LISTEN"];
-	for (const code of [...told, "EIO"]) {
-		const { stderr, code: exitCode } = await printed([], {}, () => {
-			throw Object.assign(new Error("secretsecret\nof two lines"), { code });
-		});
-		const lines = told.includes(code)
-			? "relay: secretsecret\nrelay: of two lines\n"
-			: "relay: can't start (EIO)\n";
-		assert.deepEqual([stderr, exitCode], [lines, 1]);
-	}
-});
-
-/** What a relay's process prints that starts nothing, and its exit code. */
-async function printed(args: readonly string[], env: Readonly<Record<string, string>>, read = unread) {
-	const text = { stdout: "", stderr: "" };
-	const mocks = (["stdout", "stderr"] as const).map((name) =>
-		mock.method(process[name], "write", (chunk: string) => {
-			text[name] += chunk;
-			return true;
-		}),
-	);
-	const before = process.exitCode;
-	process.exitCode = undefined;
-	const kind = { name: "relay", about: "", settings: RELAY_SETTINGS, read, create: unread };
-	let code: unknown;
-	const exit = (given: number): void => {
-		code = given;
-	};
-	await runProcess(kind, { args, env, exit });
-	code ??= process.exitCode;
-	process.exitCode = before;
-	for (const one of mocks) one.mock.restore();
-	return { ...text, code };
-}
-
-function unread(): never {
-	throw new Error("it was to start nothing");
-}
 
 function builders(over: Readonly<Record<string, unknown>>): string {
 	return JSON.stringify([{ ...BUILDER, ...over }]);
@@ -307,10 +268,11 @@ after(() => system.stop());
 
 test("a node of CHAIN_ID is accepted, and one of another chain refused at once", async () => {
 	const ETH_RPC_URL = system.chain.url.replace("//", "//user:secretsecret@");
-	const { code, message } = await refusal({ ...folder("chain"), CHAIN_ID: "1", ETH_RPC_URL });
-	assert.equal(code, "WRONG_NODE");
-	assert.doesNotMatch(message, /secretsecret/);
-	assert.match(message, /^[^\n]*31337[^\n]*CHAIN_ID[^\n]*\b1\b[^\n]*$/);
+	const env = { ...system.env, ...folder("chain"), CHAIN_ID: "1", ETH_RPC_URL };
+	const { code, stdout, stderr } = await runRelay({ env });
+	assert.equal(code, 1);
+	assert.doesNotMatch(`${stderr}${stdout}`, /secretsecret/);
+	assert.match(stderr, /^relay: [^\n]*31337[^\n]*CHAIN_ID[^\n]*\b1\b[^\n]*\n$/);
 	assert.equal(await running.client.call("eth_chainId", []), "0x7a69");
 });
 
