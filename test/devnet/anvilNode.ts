@@ -10,23 +10,28 @@ import type {
 	TriedBlock,
 } from "./buildingNode.ts";
 import { type ChainHead, type ChainRpc, quantity, readHead } from "./chainRpc.ts";
-import { TrialChain, warmKzg } from "./trialChain.ts";
+import { TrialChain, takeBlobsUnchecked, warmKzg } from "./trialChain.ts";
 
 export class AnvilNode implements BuildingNode {
 	readonly trialRoom = 4n;
 	readonly #chain: ChainRpc;
 	readonly #trial: TrialChain;
+	readonly #checksBlobs: boolean;
 	/** Both nodes are ready for blobs. */
 	#isWarm = false;
 
-	private constructor(chain: ChainRpc, trial: TrialChain) {
+	private constructor(chain: ChainRpc, trial: TrialChain, checksBlobs: boolean) {
 		this.#chain = chain;
 		this.#trial = trial;
+		this.#checksBlobs = checksBlobs;
 	}
 
 	/** Takes the anvil at `url` (http), and starts the other one. */
-	static async start(chain: ChainRpc, url: string): Promise<AnvilNode> {
-		return new AnvilNode(chain, await TrialChain.start(url));
+	static async start(
+		chain: ChainRpc,
+		{ url, checksBlobs }: { readonly url: string; readonly checksBlobs: boolean },
+	): Promise<AnvilNode> {
+		return new AnvilNode(chain, await TrialChain.start(url), checksBlobs);
 	}
 
 	readHead(): Promise<ChainHead> {
@@ -35,7 +40,8 @@ export class AnvilNode implements BuildingNode {
 
 	async prepare(terms: BlockTerms, addresses: readonly string[], hasBlobs: boolean): Promise<void> {
 		if (hasBlobs && !this.#isWarm) {
-			await Promise.all([warmKzg(this.#chain), this.#trial.warmKzg()]);
+			const ready = this.#checksBlobs ? warmKzg : takeBlobsUnchecked;
+			await Promise.all([ready(this.#chain), this.#trial.forBlobs(ready)]);
 			this.#isWarm = true;
 		}
 		await this.#trial.reset(terms, addresses);

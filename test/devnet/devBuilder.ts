@@ -29,6 +29,8 @@ export interface DevBuilderOptions {
 	readonly manual?: boolean;
 	/** False: it only records and answers. Default true. */
 	readonly builds?: boolean;
+	/** False: anvil does not check the proofs of blobs, for which each process needs 4 to 6 CPU seconds once. Default true. */
+	readonly checksBlobs?: boolean;
 	/** Gas whose cost, at the base fee, each refund pays itself. Default: what the block's fork takes, which was nothing until Osaka. */
 	readonly refundGas?: bigint;
 	/** Requests kept in the record. Default 50,000. */
@@ -191,10 +193,12 @@ export class DevBuilder {
 	}
 
 	async #startWorks(options: DevBuilderOptions, chainId: bigint): Promise<void> {
-		const { manual = false, refundGas, chain: of } = options;
+		const { manual = false, checksBlobs = true, refundGas, chain: of } = options;
 		const chain = this.#chain;
 		const version = String(await chain.call("web3_clientVersion"));
-		const node = version.startsWith("Geth") ? new GethNode(chain) : await AnvilNode.start(chain, of.url);
+		const node = version.startsWith("Geth")
+			? new GethNode(chain)
+			: await AnvilNode.start(chain, { url: of.url, checksBlobs });
 		// The coinbase must have ether from the start: it pays refunds and their gas, perhaps before it has earned fees.
 		const balance = BigInt(String(await chain.call("eth_getBalance", [this.coinbase, "latest"])));
 		if (balance < ONE_ETHER_WEI) await node.fund(this.coinbase, ONE_ETHER_WEI);

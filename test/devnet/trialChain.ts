@@ -57,9 +57,9 @@ export class TrialChain {
 		]);
 	}
 
-	/** Prepares it for blobs, see {@link warmKzg}. */
-	warmKzg(): Promise<void> {
-		return warmKzg(this.#rpc);
+	/** Prepares it for blobs by {@link warmKzg} or {@link takeBlobsUnchecked}. */
+	forBlobs(ready: (rpc: ChainRpc) => Promise<void>): Promise<void> {
+		return ready(this.#rpc);
 	}
 
 	/** Mines `transactions` in a block on the forked head, reads the outcome, and reverts the block. */
@@ -120,6 +120,11 @@ export async function warmKzg(rpc: ChainRpc): Promise<void> {
 	const versionedHash = `0x01${sha256(INFINITY).slice(4)}`;
 	const data = concat([versionedHash, ZeroHash, ZeroHash, INFINITY, INFINITY]);
 	await rpc.call("eth_call", [{ to: POINT_EVALUATION, data }, "latest"]);
+}
+
+/** anvil 1.7.1 takes blobs from accounts that it impersonates without a look at their proofs, and needs no KZG tables then. */
+export async function takeBlobsUnchecked(rpc: ChainRpc): Promise<void> {
+	await rpc.call("anvil_autoImpersonateAccount", [true]);
 }
 
 /** One trace, as parity's format has it. */

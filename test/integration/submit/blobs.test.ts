@@ -31,7 +31,11 @@ const kzg = kzgOf(walletBlobs);
 const wrong = { ...zeros.v0, proofs: real.v0.proofs.slice(0, 1) };
 
 before(async () => {
-	system = await startSystem({ builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }] });
+	system = await startSystem({
+		builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }],
+		// The tests compare all bytes of a sidecar, and go-ethereum checks its proofs in blobsGeth.test.ts.
+		builder: { checksBlobs: sized(false, true) },
+	});
 	fixture = new RelayFixture(system);
 	// The library for cell proofs takes seconds to load, and longer than a submission waits on a busy machine.
 	const first = (await fixture.actor()).sign({ type: 3, sidecarVersion: 0, nonce: 1 });
