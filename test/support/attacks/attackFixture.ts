@@ -21,6 +21,11 @@ interface AttackFixtureOptions {
 	readonly env?: Readonly<Record<string, string>>;
 	/** Whether the turns of its event loop are measured, see eventLoopTime.ts. */
 	readonly isMetered?: boolean;
+	/**
+	 * False: the attacker gets its part of the processors, without which it waits for minutes on a busy machine. Default true: the
+	 * times of others are measured, so it leaves the processors to them.
+	 */
+	readonly isTimed?: boolean;
 	/** Time between two blocks during a measurement, in ms. Default 1,000. */
 	readonly headEveryMs?: number;
 	/** Gets the measurements as lines of text. By default they are printed if `VERBOSE=1`. */
@@ -191,7 +196,7 @@ export async function startAttackFixture(options: AttackFixtureOptions = {}): Pr
 			},
 		});
 		endings.unshift(() => relay.kill());
-		const attacker = new Attacker(relay.url);
+		const attacker = Attacker.start(relay.url, { yields: options.isTimed !== false });
 		endings.unshift(() => attacker.stop());
 		const user = await HonestUser.arrive({ relay, chain, builder });
 		const say = options.say ?? (process.env.VERBOSE === "1" ? sayAloud : () => {});

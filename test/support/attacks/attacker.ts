@@ -27,13 +27,18 @@ export class Attacker {
 	readonly #url: string;
 	readonly #waiting = new Map<number, (answer: AttackAnswer) => void>();
 
-	constructor(url: string, child = startChild()) {
+	constructor(url: string, child: ChildProcess) {
 		this.#url = url;
 		this.#child = child;
 		this.#child.on("message", (answer: AttackAnswer) => this.#waiting.get(answer.id)?.(answer));
 		this.#child.once("exit", () => {
 			for (const [id, answered] of this.#waiting) answered({ id, fault: "the attacker has ended" });
 		});
+	}
+
+	/** Starts the attacker's process. `yields`: whether it leaves processor time to all others. */
+	static start(url: string, { yields }: { readonly yields: boolean }): Attacker {
+		return new Attacker(url, startChild(yields));
 	}
 
 	/** The same process as the attacker of another URL. */
@@ -67,11 +72,11 @@ export class Attacker {
 	}
 }
 
-function startChild(): ChildProcess {
+function startChild(yields: boolean): ChildProcess {
 	const child = fork(fileURLToPath(new URL("./attackerMain.ts", import.meta.url)), {
 		execArgv: process.execArgv,
 	});
 	// A real attacker has a machine of its own, so this one must not take processor time from the processes under attack.
-	if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+	if (yields && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
 	return child;
 }

@@ -26,8 +26,8 @@ export async function emit(fixture: AttackFixture, events = EVENTS): Promise<voi
 	await fixture.passBlock();
 }
 
-/** An honest client of `url` with one subscription to the events; `next` waits until it has those of one more block. */
-export async function follow(url: string) {
+/** An honest client of `url` with one subscription to the events; `next` waits until it has those of one more block of `events`. */
+export async function follow(url: string, events = EVENTS) {
 	const client = await FeedClient.open(`${url.replace("http", "ws")}/ws`, { localAddress: HONEST });
 	const id = await client.subscribe("logs", { address: LOG_EMITTER });
 	let blocks = 0;
@@ -35,8 +35,8 @@ export async function follow(url: string) {
 		client,
 		async next(): Promise<void> {
 			blocks += 1;
-			await until("its logs", () => client.received(id).length >= blocks * EVENTS);
-			assert.equal(client.received(id).length, blocks * EVENTS);
+			await until("its logs", () => client.received(id).length >= blocks * events);
+			assert.equal(client.received(id).length, blocks * events);
 		},
 	};
 }
