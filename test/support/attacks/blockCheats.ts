@@ -297,7 +297,7 @@ export function blockCheats(auctionOf: () => CheatAuction): void {
 			await assertHonestWon(await auction.nextBlock(), target, honest);
 		});
 
-		it("ten addresses keep out nobody who has paid before, at a price of nothing", async () => {
+		it("more addresses than places keep out nobody who has paid before, at a price of nothing", async () => {
 			const searcher = await auction.honest();
 			const proof = await auction.target();
 			const paying = auction.backrun(searcher, HONEST_WEI);
@@ -307,8 +307,8 @@ export function blockCheats(auctionOf: () => CheatAuction): void {
 			searcher.nonce += 1;
 			const owner = await auction.honest();
 			const cheats: Searcher[] = [];
-			for (let i = 0; i < 10; i += 1) cheats.push(await auction.cheater());
-			for (let block = 0; block < 3; block += 1) {
+			for (let i = 0; i < sized(ALL_PLACES + 1, 10); i += 1) cheats.push(await auction.cheater());
+			for (let block = 0; block < sized(2, 3); block += 1) {
 				const target = await auction.target();
 				for (const cheat of cheats) await auction.bid(cheat, target, auction.lyingBackrun(cheat, CHEAT_WEI));
 				const honest = auction.backrun(searcher, HONEST_WEI);
