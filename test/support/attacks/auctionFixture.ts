@@ -94,7 +94,6 @@ export class CheatAuction {
 	readonly builder: DevBuilder;
 	readonly relay: RelayProcess;
 	readonly cheat: Contract;
-	readonly tellsRandomness: Contract;
 	readonly share: Contract;
 	readonly #folder: string;
 	#accounts = 700_000;
@@ -109,7 +108,6 @@ export class CheatAuction {
 		this.builder = builder;
 		this.relay = relay;
 		this.cheat = contracts("Cheat");
-		this.tellsRandomness = contracts("TellsRandomness");
 		this.share = contracts("Share");
 		this.#folder = folder;
 	}

@@ -32,8 +32,6 @@ const CROWD = 100;
 export const MAX_CONNECTIONS: Readonly<Record<Size, number>> = { short: 64, full: 256 };
 const MAX_FILTERS = 64;
 const MAX_BIDS_OF_SENDER = 64;
-/** Of 16 subscriptions these are 24 MB: the 8 MiB that one reader may leave unread, and what the system's buffers hold. */
-const UNREAD_EVENTS = 2_600;
 /** Units of the rate limit: at once and per ms with the default setting, and for a request of a MiB. */
 const [BURST, UNITS_PER_MS, UNITS_OF_MIB] = [1_000, 0.1, 64];
 const CLIENT_FULL = "-32005 too many pending transactions from this client";
@@ -325,7 +323,7 @@ const LOGS: readonly Flood[] = [
 		count: { short: 1 },
 		prepare: ({ fixture, door, from }) => ({
 			async run(order) {
-				const honest = await follow(door.process.url, UNREAD_EVENTS);
+				const honest = await follow(door.process.url);
 				const tally = await door.attacker.attack("logReaders", {
 					...order,
 					size: 16,
@@ -334,7 +332,7 @@ const LOGS: readonly Flood[] = [
 				});
 				assert.deepEqual(tally.outcomes, { accepted: order.count });
 				await until("they are open", async () => (await fixture.connectionsFrom(from, door)) === order.count);
-				await emit(fixture, UNREAD_EVENTS);
+				await emit(fixture);
 				await honest.next();
 				honest.client.close();
 				return tally;

@@ -108,12 +108,3 @@ contract Cheat {
         }
     }
 }
-
-/// Reverts with the block's randomness, which tells it to whoever bids with a call of this.
-contract TellsRandomness {
-    error Randomness(uint256);
-
-    fallback() external payable {
-        revert Randomness(block.prevrandao);
-    }
-}
