@@ -24,8 +24,8 @@ const TIMED = "test/faults/matrix.test.ts";
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
-/** Processes at a time. Most tests wait half of the time, so that more than one for each core keep them busy. */
-const CONCURRENCY = { first: 5, pages: 2, last: 2 };
+/** Processes at a time. Most tests wait more than half of the time, so that three for each core keep both busy. */
+const CONCURRENCY = { first: 6, pages: 2, last: 2 };
 
 const asked = process.argv.slice(2);
 try {
