@@ -77,9 +77,10 @@ export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
 	const minutes = (): number => (performance.now() - begun) / MINUTE_MS;
 	const report = new Report({ isVerbose: process.env.VERBOSE === "1" });
 	const say = (text: string): void => void process.stdout.write(text);
-	// The first process that needs a package bundles it for all (see loader/hooks.mjs); here no other does so at the same time.
-	await import("zod");
-	const postgres = await startPostgres({ connections: 300 });
+	const [postgres] = await Promise.all([
+		startPostgres({ connections: 300 }),
+		import(new URL("../loader/prepare.mjs", import.meta.url).href),
+	]);
 	process.env[TEST_DATABASE] = await postgres.newDatabase();
 	const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
 	const everyMinute = setInterval(() => say(report.progress(Math.round(minutes()))), MINUTE_MS);
