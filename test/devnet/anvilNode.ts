@@ -15,23 +15,21 @@ import { TrialChain, takeBlobsUnchecked, warmKzg } from "./trialChain.ts";
 export class AnvilNode implements BuildingNode {
 	readonly trialRoom = 4n;
 	readonly #chain: ChainRpc;
-	readonly #trial: TrialChain;
+	readonly #url: string;
 	readonly #checksBlobs: boolean;
+	/** The other anvil, from the first block with orders on: most builders never build one. */
+	#trial: Promise<TrialChain> | null = null;
 	/** Both nodes are ready for blobs. */
 	#isWarm = false;
 
-	private constructor(chain: ChainRpc, trial: TrialChain, checksBlobs: boolean) {
-		this.#chain = chain;
-		this.#trial = trial;
-		this.#checksBlobs = checksBlobs;
-	}
-
-	/** Takes the anvil at `url` (http), and starts the other one. */
-	static async start(
+	/** Builds on the anvil at `url` (http). */
+	constructor(
 		chain: ChainRpc,
 		{ url, checksBlobs }: { readonly url: string; readonly checksBlobs: boolean },
-	): Promise<AnvilNode> {
-		return new AnvilNode(chain, await TrialChain.start(url), checksBlobs);
+	) {
+		this.#chain = chain;
+		this.#url = url;
+		this.#checksBlobs = checksBlobs;
 	}
 
 	readHead(): Promise<ChainHead> {
@@ -39,16 +37,19 @@ export class AnvilNode implements BuildingNode {
 	}
 
 	async prepare(terms: BlockTerms, addresses: readonly string[], hasBlobs: boolean): Promise<void> {
+		this.#trial ??= TrialChain.start(this.#url);
+		const trial = await this.#trial;
 		if (hasBlobs && !this.#isWarm) {
 			const ready = this.#checksBlobs ? warmKzg : takeBlobsUnchecked;
-			await Promise.all([ready(this.#chain), this.#trial.forBlobs(ready)]);
+			await Promise.all([ready(this.#chain), trial.forBlobs(ready)]);
 			this.#isWarm = true;
 		}
-		await this.#trial.reset(terms, addresses);
+		await trial.reset(terms, addresses);
 	}
 
-	tryBlock(terms: BlockTerms, transactions: readonly Pushed[], gasLimit: bigint): Promise<TriedBlock> {
-		return this.#trial.tryBlock(terms, transactions, gasLimit);
+	async tryBlock(terms: BlockTerms, transactions: readonly Pushed[], gasLimit: bigint): Promise<TriedBlock> {
+		if (this.#trial === null) throw new Error("the block was not prepared");
+		return (await this.#trial).tryBlock(terms, transactions, gasLimit);
 	}
 
 	mine(block: BlockToMine): Promise<MiningOutcome> {
@@ -59,7 +60,8 @@ export class AnvilNode implements BuildingNode {
 		await this.#chain.call("anvil_setBalance", [address, quantity(wei)]);
 	}
 
-	stop(): Promise<void> {
-		return this.#trial.stop();
+	async stop(): Promise<void> {
+		const trial = await this.#trial?.catch(() => null);
+		await trial?.stop();
 	}
 }

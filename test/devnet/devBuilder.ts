@@ -198,7 +198,7 @@ export class DevBuilder {
 		const version = String(await chain.call("web3_clientVersion"));
 		const node = version.startsWith("Geth")
 			? new GethNode(chain)
-			: await AnvilNode.start(chain, { url: of.url, checksBlobs });
+			: new AnvilNode(chain, { url: of.url, checksBlobs });
 		// The coinbase must have ether from the start: it pays refunds and their gas, perhaps before it has earned fees.
 		const balance = BigInt(String(await chain.call("eth_getBalance", [this.coinbase, "latest"])));
 		if (balance < ONE_ETHER_WEI) await node.fund(this.coinbase, ONE_ETHER_WEI);
