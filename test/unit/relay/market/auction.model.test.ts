@@ -73,7 +73,6 @@ class Run {
 	/** What each builder would put behind a target: by builder and name, with the block. */
 	readonly #held = new Map<string, { label: string; target: string; block: number }>();
 
-	/** Adds the corners that it comes to to `seen`. */
 	constructor(seen: Set<string>) {
 		this.seen = seen;
 		const { builders } = this.fixture;
@@ -492,9 +491,9 @@ function isBetter(one: ModelBid, than: ModelBid): boolean {
 test("what is out is always what the rules give a place", async () => {
 	const seen = new Set<string>();
 	await fc.assert(
-		fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60, size: "max" }), async (commands) => {
-			await new Run(seen).all(commands);
-		}),
+		fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60, size: "max" }), (commands) =>
+			new Run(seen).all(commands),
+		),
 		{ ...RUNS, examples: SELDOM.map((commands): [Command[]] => [commands]) },
 	);
 	for (const corner of CORNERS) assert.ok(seen.has(corner), `never ${corner}`);
