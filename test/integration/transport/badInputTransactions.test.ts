@@ -64,7 +64,8 @@ let fixture: BadInputFixture;
 let prague: BadInputFixture;
 before(async () => {
 	// With the usual limit a blob transaction that is too large could not even be sent.
-	fixture = await startFixture({ env: { MAX_BODY_BYTES: String(4 * 1024 * 1024) } });
+	const env = { MAX_BODY_BYTES: String(4 * 1024 * 1024), ACCOUNT_TIMEOUT_MS: "20000" };
+	fixture = await startFixture({ env });
 	const users = accounts.map((account) => ({ account, standing: {} }));
 	await prepareAccounts(fixture.system.chain, [...RULE_ROWS, ...users]);
 	prague = await startFixture({ chain: { hardfork: "prague", gasLimit: 30_000_000 } });
@@ -85,7 +86,8 @@ async function replaceInTurn(by: TestAccount, steps: readonly Step[]): Promise<v
 		const body = { jsonrpc: "2.0", id: name, method: "eth_sendRawTransaction", params: [hex(raw)] };
 		const answer = JSON.parse((await fixture.wire.send({ body: JSON.stringify(body) })).body);
 		if (error !== null) assert.deepEqual(answer, { jsonrpc: "2.0", id: name, error });
-		else if (options.type === 3) assert.match(String(answer.result), /^0x[0-9a-f]{64}$/, name);
+		else if (options.type === 3)
+			assert.match(String(answer.result), /^0x[0-9a-f]{64}$/, `${name}: ${JSON.stringify(answer.error)}`);
 		else assert.deepEqual(answer, success(name, hex(keccak256(raw))));
 	}
 	fixture.checkLog();
