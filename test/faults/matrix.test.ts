@@ -23,8 +23,8 @@ const OPTIONS = {
 	...{ rate: 8, paths: ["/fast", "/noreverts"] },
 	...{ answers: 3, compares: false },
 };
-/** A cell uses about fifty, and few more on a slow machine: see traffic.ts. */
-const ACCOUNTS = sized(1_500, 6_000);
+/** A cell uses about fifty, and more while it waits on a slow machine: see traffic.ts. */
+const ACCOUNTS = sized(3_000, 6_000);
 
 /** Of the tests that count. */
 const COUNTING = 200;
