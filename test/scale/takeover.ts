@@ -6,7 +6,7 @@ import { after, before, type TestContext, test } from "node:test";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { EMITTER } from "../support/biddingFixture.ts";
 import { FeedClient } from "../support/feeds.ts";
-import { RelayClient } from "../support/relayClient.ts";
+import { REFUSED_WITHOUT_CORE, RelayClient } from "../support/relayClient.ts";
 import { mineAll } from "../support/systems.ts";
 import { signedTransaction } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
@@ -38,8 +38,11 @@ const SENT_MS: Readonly<Record<string, number>> = {
 	"is suspended": 8_000,
 };
 const PENDING = 3;
-/** The core is gone, or the database takes too long. */
-const REFUSAL = /^-32603 internal error: (no core|nothing can be stored now)/;
+const ENDS = [
+	["is killed", "SIGKILL"],
+	["drains", "SIGTERM"],
+	["is suspended", "SIGSTOP"],
+] as const;
 
 let world: ScaleWorld;
 
@@ -49,16 +52,8 @@ export function testTakeovers({ isTimed }: { readonly isTimed: boolean }): void 
 		world = await startScaleWorld({ relays: 3, boosts: 0, accounts: isTimed ? 2_000 : 500, manual: true });
 	});
 	after(() => world?.stop());
-	for (const [how, signal] of [
-		// Without times, test/integration/scale/edges.test.ts has these ends.
-		...(isTimed
-			? ([
-					["is killed", "SIGKILL"],
-					["drains", "SIGTERM"],
-				] as const)
-			: []),
-		["is suspended", "SIGSTOP"],
-	] as const) {
+	// Without times, test/integration/scale/edges.test.ts has the other ends.
+	for (const [how, signal] of isTimed ? ENDS : ENDS.slice(-1)) {
 		test(`the core ${how}: another relay sends, and clients of the others see at most a refusal`, (t) =>
 			takesOver(t, { how, signal, isTimed }));
 	}
@@ -112,7 +107,7 @@ async function takesOver(t: TestContext, { how, signal, isTimed }: End): Promise
 	if (isTimed) assert.deepEqual(late.map(shown), [], "answered or refused within a second");
 	const refused = asking.asked.filter((one) => !isTaken(one));
 	t.diagnostic(`${asking.asked.length} asked, ${refused.length} refused`);
-	const unanswered = refused.filter(({ answer }) => !REFUSAL.test(answer)).map(shown);
+	const unanswered = refused.filter(({ answer }) => !REFUSED_WITHOUT_CORE.test(answer)).map(shown);
 	const ended = cluster.ends.slice(endedBefore).filter(({ process }) => process !== before);
 	if (unanswered.length > 0 && ended.length > 0 && !isTimed)
 		t.skip(`this machine is too busy: ${ended[0]?.process} could not renew its lease`);

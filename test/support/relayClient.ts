@@ -92,6 +92,9 @@ export const ADMIN_TOKEN = "what opens a breaker";
 /** The setting METRICS_TOKEN in tests. */
 export const METRICS_TOKEN = "the operator of a test";
 
+/** The refusal of a relay whose core is gone, or whose database takes too long: code and message. */
+export const REFUSED_WITHOUT_CORE: RegExp = /^-32603 internal error: (no core|nothing can be stored now)/;
+
 /** The headers of an operator. */
 export const AUTHORIZED = { authorization: `Bearer ${METRICS_TOKEN}` };
 
