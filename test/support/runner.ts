@@ -38,6 +38,8 @@ const END_MS = 60_000;
 const MINUTE_MS = 60_000;
 /** Relay and boost run with it too: more room for young objects saves a tenth of a test process's time. */
 const NODE_OPTIONS = "--max-semi-space-size=32";
+/** A test process runs little code often: V8 optimizes it eight times later than by default, which saves 5 % of the process's time. */
+const V8_FLAGS = "--interrupt-budget=1000000";
 
 /** Every file below test/ whose name ends so, as paths from the root. */
 export function filesEnding(ending: string): readonly string[] {
@@ -132,6 +134,8 @@ function moduleOf(
 			([name, value]) => `process.env[${JSON.stringify(name)}] = ${JSON.stringify(value)};`,
 		),
 		`import { after, afterEach, describe } from "node:test";`,
+		`import { setFlagsFromString } from "node:v8";`,
+		`setFlagsFromString(${JSON.stringify(V8_FLAGS)});`,
 		// Imported when the environment is set.
 		`const { endInTime } = await import(${support("./endInTime.ts")});`,
 		`const { begins } = await import(${support("./begin.ts")});`,
