@@ -33,13 +33,15 @@ export interface Round {
 
 /** A file that hangs fails by its name, and does not keep the others from running. Twenty times what a file may take when idle. */
 const FILE_MS = 20 * 60_000;
-/** How long a process may take to end after its tests, in ms. */
-const END_MS = 60_000;
 const MINUTE_MS = 60_000;
+/** What a suite's name says of its process's environment. */
+const HOW = [
+	[RELAY_AS, "edge", " as an edge"],
+	[STORES, "postgres", " on PostgreSQL"],
+	[LENGTH, "long", ", long"],
+] as const;
 /** Relay and boost run with it too: more room for young objects saves a tenth of a test process's time. */
 const NODE_OPTIONS = "--max-semi-space-size=32";
-/** A test process runs little code often: V8 optimizes it eight times later than by default, which saves 5 % of the process's time. */
-const V8_FLAGS = "--interrupt-budget=1000000";
 
 /** Every file below test/ whose name ends so, as paths from the root. */
 export function filesEnding(ending: string): readonly string[] {
@@ -117,34 +119,23 @@ function moduleOf(
 	{ files, env = {} }: TestProcess,
 	{ fileMs, folder }: { readonly fileMs: number; readonly folder: string },
 ): string {
-	const support = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
-	const how = [
-		env[RELAY_AS] === "edge" ? " as an edge" : "",
-		env[STORES] === "postgres" ? " on PostgreSQL" : "",
-		env[LENGTH] === "long" ? ", long" : "",
-	];
-	const suites = files.map((file) => {
-		const name = JSON.stringify(`${file}${how.join("")}`);
-		const url = JSON.stringify(pathToFileURL(join(ROOT, file)).href);
-		// Each is loaded when the one before it has ended, so that no file's hooks end up in another's suite.
-		return `if (begins(${JSON.stringify(folder)}, ${name})) await new Promise((resolve) => describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); after(resolve); }));`;
-	});
+	const suites = files.map((file) => ({
+		name: `${file}${HOW.filter(([key, value]) => env[key] === value)
+			.map(([, , how]) => how)
+			.join("")}`,
+		url: pathToFileURL(join(ROOT, file)).href,
+	}));
+	const settings = Object.entries(env).map(
+		([name, value]) => `process.env[${JSON.stringify(name)}] = ${JSON.stringify(value)};`,
+	);
+	const urlOf = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
 	return [
-		...Object.entries(env).map(
-			([name, value]) => `process.env[${JSON.stringify(name)}] = ${JSON.stringify(value)};`,
-		),
-		`import { after, afterEach, describe } from "node:test";`,
-		`import { setFlagsFromString } from "node:v8";`,
-		`setFlagsFromString(${JSON.stringify(V8_FLAGS)});`,
+		// Before all that loads node:test.
+		`import ${urlOf("./asyncHook.ts")};`,
+		...settings,
 		// Imported when the environment is set.
-		`const { endInTime } = await import(${support("./endInTime.ts")});`,
-		`const { begins } = await import(${support("./begin.ts")});`,
-		`const { reportLogs } = await import(${support("./processLogs.ts")});`,
-		`const { prepareStores } = await import(${support("./engine.ts")});`,
-		`afterEach(reportLogs);`,
-		`await prepareStores();`,
-		...suites,
-		`after(() => endInTime(${END_MS}));`,
+		`const { runFiles } = await import(${urlOf("./testProcess.ts")});`,
+		`await runFiles(${JSON.stringify(suites)}, ${JSON.stringify({ fileMs, folder })});`,
 		"",
 	].join("\n");
 }
