@@ -4,7 +4,7 @@
 // stores are in PostgreSQL (see support/engine.ts).
 
 import { RELAY_AS } from "./support/engine.ts";
-import { alone, filesAt, filesEnding, pooled, type Round, runRounds } from "./support/runner.ts";
+import { filesAt, filesEnding, pooled, type Round, runRounds } from "./support/runner.ts";
 
 /** Commands of their own install what these need. */
 const OWN_COMMAND = /^test\/(metamask|python)\//;
@@ -18,8 +18,9 @@ const FIRST = [
 	"test/integration/deploy/shutdown.test.ts",
 	"test/scale/takeover.test.ts",
 ];
-/** Skips its cells where it gets no core: it runs beside unit tests, which wait for little and so run two at a time. */
+/** Skips its cells where it gets no core, so it runs last, beside one process of unit tests that takes as long. */
 const TIMED = "test/faults/matrix.test.ts";
+const BESIDE_TIMED = /^test\/unit\/(boost-proxy|shared)\//;
 /** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
 /** Of a browser, whose package and start take a process two seconds. */
@@ -40,18 +41,17 @@ try {
 }
 
 function roundsOf(files: readonly string[]): readonly Round[] {
-	const isUnit = (file: string) => file.startsWith("test/unit/");
 	const isPage = (file: string) => file.startsWith(PAGES);
-	const isListed = (file: string) => file === TIMED || FIRST.includes(file);
+	const isLast = (file: string) => file === TIMED || BESIDE_TIMED.test(file);
 	const edges = asked.length > 0 ? [] : AS_EDGE;
 	const longest = FIRST.filter((file) => files.includes(file));
-	const others = files.filter((file) => !isListed(file) && !isUnit(file) && !isPage(file));
+	const others = files.filter((file) => !isLast(file) && !isPage(file) && !FIRST.includes(file));
 	const first = [
-		...alone(edges).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
+		...pooled(edges, 1).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
 		...pooled(files.filter(isPage), CONCURRENCY.pages),
 		...pooled([...longest, ...others], CONCURRENCY.first),
 	];
-	const last = pooled([...files.filter((file) => file === TIMED), ...files.filter(isUnit)], CONCURRENCY.last);
+	const last = pooled(files.filter(isLast), CONCURRENCY.last);
 	return [
 		{ processes: first, concurrency: CONCURRENCY.first },
 		{ processes: last, concurrency: CONCURRENCY.last },
