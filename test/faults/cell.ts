@@ -92,14 +92,21 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 	}
 }
 
+/** Accounts that a cell's traffic may use for the first time. It needs half of them, and more while it waits on a slow machine. */
+export const MOST_ACCOUNTS = 100;
+
 function trafficTo(
 	world: World,
 	url: string,
 	{ rate, paths, retries }: Pick<CellOptions, "rate" | "paths"> & { readonly retries: boolean },
 ): Traffic {
 	const every = { refusedEvery: 8, chainEvery: 3 };
-	const accounts = { fresh: () => world.nextAccount(), poor: world.poorAccount() };
-	return new Traffic({ url, rate, paths, retries, ...every, ...accounts });
+	let left = MOST_ACCOUNTS;
+	const fresh = () => {
+		left -= 1;
+		return left < 0 ? undefined : world.nextAccount();
+	};
+	return new Traffic({ url, rate, paths, retries, ...every, fresh, poor: world.poorAccount() });
 }
 
 /** The steps of a cell. */

@@ -9,7 +9,7 @@ import { sized } from "../support/length.ts";
 import type { TestAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 import { isWell, statusOf } from "./boostHere.ts";
-import { type CellResult, runCell } from "./cell.ts";
+import { type CellResult, MOST_ACCOUNTS, runCell } from "./cell.ts";
 import { type CellSettings, startCellParts } from "./cellParts.ts";
 import { FAULT_CASES, type FaultCase } from "./faultCases.ts";
 import { figuresLine } from "./figures.ts";
@@ -23,10 +23,9 @@ const OPTIONS = {
 	...{ rate: 8, paths: ["/fast", "/noreverts"] },
 	...{ answers: 3, compares: false },
 };
-/** A cell uses about fifty, and more while it waits on a slow machine: see traffic.ts. */
-const ACCOUNTS = sized(3_000, 6_000);
 
-/** Of the tests that count. */
+const CASES = FAULT_CASES.filter(({ nightly }) => nightly === undefined || sized(false, true));
+/** Accounts of the tests that count requests. */
 const COUNTING = 200;
 
 /** This process has no room for another cell when its timers are so late, in ms, at the median. */
@@ -116,16 +115,16 @@ function watchDelay(): IntervalHistogram {
 let world: World;
 let counting: TestAccount[];
 before(async () => {
-	world = await startWorld({ blockMs: 450, builder: "plain", accounts: ACCOUNTS + COUNTING });
+	const accounts = CASES.length * MOST_ACCOUNTS + COUNTING;
+	world = await startWorld({ blockMs: 450, builder: "plain", accounts });
 	counting = [...world.accounts(COUNTING)];
 });
 after(() => world.stop());
 
 test("faults", { concurrency: FAULT_CASES.length }, async (t) => {
 	const gate = new CellGate(CELLS);
-	const chosen = FAULT_CASES.filter(({ nightly }) => nightly === undefined || sized(false, true));
 	// Those that take the longest first.
-	const cases = chosen.sort((a, b) => costOf(b) - costOf(a));
+	const cases = [...CASES].sort((a, b) => costOf(b) - costOf(a));
 	await Promise.all(
 		cases.map((fault) =>
 			t.test(fault.name, async (cell) => {
