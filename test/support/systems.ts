@@ -230,7 +230,7 @@ async function startSurroundings(
 		PORT: "0",
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: await nodeFor(chain.url),
-		HEAD_POLL_MS: "60",
+		HEAD_POLL_MS: "150",
 		...Object.fromEntries([slotSetting(chain.slotSeconds)]),
 		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
 		DATA_DIR: folder,
