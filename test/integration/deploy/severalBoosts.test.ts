@@ -151,14 +151,17 @@ test(
 		const cancelled = sent[waiting] ?? assert.fail("all are on connections that were open");
 		const due = sent.filter((hash) => hash !== cancelled);
 
+		let last = "";
 		const said = async () => {
 			const answer = await other.client.ask("eth_cancelTransaction", [cancelled], "/fast");
-			return answer.error?.message ?? "cancelled";
+			last = answer.error?.message ?? "cancelled";
+			return last;
 		};
 		const first = await said();
 		if (adoptions(2) === undefined) assert.match(first, /another boost has it, and does not answer/);
 		// When its lease has run out. A request whose time ends meanwhile may cancel it, and a later one then says so.
-		await until("the cancel is accepted", async () => /taken back as soon as|^cancelled$/.test(await said()));
+		const isAccepted = async () => /taken back as soon as|^cancelled$/.test(await said());
+		await until("the cancel is accepted", isAccepted).catch(() => assert.fail(`not cancelled: ${last}`));
 		await parts.fallbackWire.set(null);
 		await until("the others are mined", () => due.every((hash) => world.mined.has(hash)));
 		// The system goes on to connect, after 15 s at the latest.
