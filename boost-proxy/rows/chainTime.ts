@@ -85,10 +85,12 @@ export class ChainTime {
 		// A lower one is another node's, which is behind.
 		if (height == null || Number(height) <= this.#height) return;
 		const head = { number: Number(height), timestamp: Number(seconds) };
+		await this.#askForks(header, head, chain);
 		const before = await readHeads(slots.missingBefore(head), chain);
+		// The next tick reads this head again.
+		if (before === null) return;
 		this.#height = head.number;
 		slots.came([...before, head]);
-		await this.#askForks(header, head, chain);
 	}
 
 	async #askForks(header: BlockFields, head: SlotHead, chain: ChainReads): Promise<void> {
@@ -99,8 +101,8 @@ export class ChainTime {
 	}
 }
 
-/** The blocks with these numbers; none if one can't be read. */
-async function readHeads(numbers: readonly number[], chain: ChainReads): Promise<readonly SlotHead[]> {
+/** The blocks with these numbers; null if one can't be read. */
+async function readHeads(numbers: readonly number[], chain: ChainReads): Promise<readonly SlotHead[] | null> {
 	const heads: SlotHead[] = [];
 	for (let at = 0; at < numbers.length; at += BATCH) {
 		const some = numbers.slice(at, at + BATCH);
@@ -110,7 +112,7 @@ async function readHeads(numbers: readonly number[], chain: ChainReads): Promise
 		);
 		for (const [i, number] of some.entries()) {
 			const seconds = parseNodeQuantity(fieldsOf(answers?.[i]).timestamp);
-			if (seconds === null) return [];
+			if (seconds === null) return null;
 			heads.push({ number, timestamp: Number(seconds) });
 		}
 	}

@@ -18,7 +18,7 @@ const TTL_BLOCKS = 25;
 async function following(slotMs: number) {
 	const clock = new ManualClock();
 	const blocks = Array.from({ length: 100 }, (_, i) => clock.now() - (99 - i) * slotMs);
-	const chain = { slotMs, isOut: false, reads: 0, most: 0 };
+	const chain = { slotMs, isOut: false, hasHistory: true, reads: 0, most: 0 };
 	const grow = (): void => {
 		for (let last = blocks.at(-1) ?? 0; last + chain.slotMs <= clock.now(); last = blocks.at(-1) ?? 0)
 			blocks.push(last + chain.slotMs);
@@ -27,7 +27,7 @@ async function following(slotMs: number) {
 		grow();
 		chain.reads += 1;
 		chain.most = Math.max(chain.most, calls.length);
-		if (chain.isOut) return null;
+		if (chain.isOut || (!chain.hasHistory && calls[0]?.params[0] !== "latest")) return null;
 		return calls.map(({ params: [named] }) => {
 			const number = named === "latest" ? blocks.length - 1 : Number(named);
 			const seconds = Math.floor((blocks[number] ?? 0) / 1_000);
@@ -90,6 +90,18 @@ for (const [from, to] of [
 		await component.stop();
 	});
 }
+
+test("reads the blocks before a head again if the node did not return them", async () => {
+	const { clock, chain, slots, component } = await following(2_000);
+	chain.hasHistory = false;
+	await component.start?.();
+	chain.hasHistory = true;
+	// The chain stands still meanwhile.
+	chain.slotMs = 3_600_000;
+	await clock.advance(12_000);
+	assert.ok(isNear(slots.ms, 2_000), `${slots.ms}`);
+	await component.stop();
+});
 
 test("what lives for blocks lives for as long as they take", async () => {
 	const { clock, slots, chainTime, component } = await following(2_000);
