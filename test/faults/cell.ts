@@ -14,6 +14,8 @@ import type { World } from "./world.ts";
 export interface CellOptions {
 	/** Transactions a second. */
 	readonly rate: number;
+	/** Accounts that its traffic may take from the world. */
+	readonly mostAccounts: number;
 	readonly paths: readonly string[];
 	/** Answers that are waited for while all is well, and while it is out. */
 	readonly answers: number;
@@ -92,16 +94,18 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 	}
 }
 
-/** Accounts that a cell's traffic may use for the first time. It needs half of them, and more while it waits on a slow machine. */
-export const MOST_ACCOUNTS = 100;
-
 function trafficTo(
 	world: World,
 	url: string,
-	{ rate, paths, retries }: Pick<CellOptions, "rate" | "paths"> & { readonly retries: boolean },
+	{
+		rate,
+		paths,
+		retries,
+		mostAccounts,
+	}: Pick<CellOptions, "rate" | "paths" | "mostAccounts"> & { readonly retries: boolean },
 ): Traffic {
 	const every = { refusedEvery: 8, chainEvery: 3 };
-	let left = MOST_ACCOUNTS;
+	let left = mostAccounts;
 	const fresh = () => {
 		left -= 1;
 		return left < 0 ? undefined : world.nextAccount();

@@ -69,6 +69,8 @@ interface Draft {
 	readonly onAcknowledged: () => void;
 }
 
+/** New accounts before used ones go first: on a slow machine one cell would leave none to the others. */
+const MOST_FRESH = 60;
 const RETRY_MS = 20;
 const RETRIES = 1_500;
 const ANSWER_MS = 20_000;
@@ -82,6 +84,8 @@ export class Traffic {
 	/** Accounts whose last transaction was acknowledged, with the next nonce. */
 	readonly #used: { readonly account: TestAccount; readonly nonce: number }[] = [];
 	#count = 0;
+	/** New accounts so far. */
+	#taken = 0;
 	#over = false;
 	#running: Promise<void> | null = null;
 
@@ -144,8 +148,9 @@ export class Traffic {
 				onAcknowledged() {},
 			};
 		}
-		const early = isEvery(chainEvery, 1) ? this.#used.shift() : undefined;
+		const early = isEvery(chainEvery, 1) || this.#taken >= MOST_FRESH ? this.#used.shift() : undefined;
 		const first = early === undefined ? fresh() : undefined;
+		if (first !== undefined) this.#taken += 1;
 		const further = early ?? (first === undefined ? this.#used.shift() : undefined);
 		const account = further?.account ?? first;
 		if (account === undefined) return null;

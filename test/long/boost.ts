@@ -31,9 +31,9 @@ const CELLS = [
 	{ path: "/noreverts", rate: 100 },
 	{ path: "/fast", rate: 50 },
 ] as const;
-const CELL = { answers: 100, relapses: true, compares: true };
 /** Of a cell. */
 const ACCOUNTS = 3_000;
+const CELL = { answers: 100, relapses: true, compares: true, mostAccounts: ACCOUNTS };
 /** As they are where nothing is set. */
 const DEFAULT_TIMES = {
 	REQUEST_BUDGET_MS: "10000",
