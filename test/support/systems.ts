@@ -310,6 +310,17 @@ function urlOf(port: number): string {
 	return `http://127.0.0.1:${port}`;
 }
 
+/**
+ * Submits `raw`, a blob transaction, until the relay has verified its blobs: the library takes seconds to load, and longer than a
+ * submission waits on a busy machine.
+ */
+export async function verifiesBlobs(client: RelayClient, raw: string): Promise<void> {
+	await until("the relay verifies blobs", async () => {
+		const { error } = await client.ask("eth_sendRawTransaction", [raw]);
+		return !/too many blobs are being verified/.test(error?.message ?? "");
+	});
+}
+
 /** Waits until the relay has handled a head of at least this number. */
 export async function seesHead(client: RelayClient, number: number): Promise<void> {
 	await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);

@@ -11,9 +11,8 @@ import { deploying, EMITS } from "../../support/contracts.ts";
 import { sized } from "../../support/length.ts";
 import { kzgOf, realBlobs, zeroBlob } from "../../support/realBlobs.ts";
 import { type Actor, GWEI, RelayFixture } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/systems.ts";
+import { startSystem, type TestSystem, verifiesBlobs } from "../../support/systems.ts";
 import { rawTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { until } from "../../support/until.ts";
 
 const GAS_PER_BLOB = 131_072;
 const TARGET = "0x00000000000000000000000000000000000be11e";
@@ -37,13 +36,8 @@ before(async () => {
 		builder: { checksBlobs: sized(false, true) },
 	});
 	fixture = new RelayFixture(system);
-	// The library for cell proofs takes seconds to load, and longer than a submission waits on a busy machine.
 	const first = (await fixture.actor()).sign({ type: 3, sidecarVersion: 0, nonce: 1 });
-	const isBusy = /too many blobs are being verified/;
-	await until("the relay computes cell proofs", async () => {
-		const { error } = await system.client.ask("eth_sendRawTransaction", [first.raw]);
-		return !isBusy.test(error?.message ?? "");
-	});
+	await verifiesBlobs(system.client, first.raw);
 });
 after(() => system.stop());
 

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { keccak256 } from "../../../shared/ethereum/signatures.ts";
+import { verifiesBlobs } from "../../support/systems.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { until } from "../../support/until.ts";
 import { ENCODING_ROWS } from "./badInput/encoding.ts";
 import {
 	type BadInputFixture,
@@ -80,23 +80,16 @@ after(async () => {
 /** One step of a table: a transaction, and the error it gets; null where it is taken. */
 type Step = readonly [name: string, options: TxOptions, error: WireError | null];
 
-function signed(by: TestAccount, options: TxOptions): Buffer {
-	return rawTransaction({ by, nonce: 0, ...options });
-}
-
-function submission(id: string, by: TestAccount, options: TxOptions): string {
-	const params = [hex(signed(by, options))];
-	return JSON.stringify({ jsonrpc: "2.0", id, method: "eth_sendRawTransaction", params });
-}
-
 /** Sends the steps one after another, all with the nonce 0 of `by`. */
 async function replaceInTurn(by: TestAccount, steps: readonly Step[]): Promise<void> {
 	for (const [name, options, error] of steps) {
-		const answer = JSON.parse((await fixture.wire.send({ body: submission(name, by, options) })).body);
+		const raw = rawTransaction({ by, nonce: 0, ...options });
+		const body = { jsonrpc: "2.0", id: name, method: "eth_sendRawTransaction", params: [hex(raw)] };
+		const answer = JSON.parse((await fixture.wire.send({ body: JSON.stringify(body) })).body);
 		if (error !== null) assert.deepEqual(answer, { jsonrpc: "2.0", id: name, error });
 		else if (options.type === 3)
 			assert.match(String(answer.result), /^0x[0-9a-f]{64}$/, `${name}: ${JSON.stringify(answer.error)}`);
-		else assert.deepEqual(answer, success(name, hex(keccak256(signed(by, options)))));
+		else assert.deepEqual(answer, success(name, hex(keccak256(raw))));
 	}
 	fixture.checkLog();
 }
@@ -140,13 +133,10 @@ test("blobs need 10 % more on the blob fee too", async () => {
 	const blob = (percent: bigint, maxFeePerBlobGas: bigint): TxOptions => ({
 		...{ type: 3, ...fees((LOW * percent) / 100n, (LOW * percent) / 100n), maxFeePerBlobGas },
 	});
-	// The library for cell proofs takes seconds to load, and longer than a submission waits on a busy machine.
-	await until("the relay verifies blobs", async () => {
-		const { body } = await fixture.wire.send({ body: submission("", blobs, blob(100n, 100n)) });
-		return !/too many blobs are being verified/.test(body);
-	});
+	const first = blob(100n, 100n);
+	await verifiesBlobs(fixture.system.client, hex(rawTransaction({ by: blobs, nonce: 0, ...first })));
 	await replaceInTurn(blobs, [
-		["the first", blob(100n, 100n), null],
+		["the first", first, null],
 		["more for gas alone", blob(200n, 100n), UNDERPRICED],
 		["a wei too little", blob(110n, 109n), UNDERPRICED],
 		["more for blobs alone", blob(109n, 200n), UNDERPRICED],
