@@ -19,7 +19,7 @@ export function enableHook(): void {
 	hook?.enable();
 }
 
-/** Disables it. What exists stays defined. */
+/** Disables it, when the tests are defined. */
 export function disableHook(): void {
 	hook?.disable();
 }

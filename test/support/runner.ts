@@ -119,10 +119,9 @@ function moduleOf(
 	{ files, env = {} }: TestProcess,
 	{ fileMs, folder }: { readonly fileMs: number; readonly folder: string },
 ): string {
+	const how = HOW.flatMap(([key, value, words]) => (env[key] === value ? [words] : [])).join("");
 	const suites = files.map((file) => ({
-		name: `${file}${HOW.filter(([key, value]) => env[key] === value)
-			.map(([, , how]) => how)
-			.join("")}`,
+		name: `${file}${how}`,
 		url: pathToFileURL(join(ROOT, file)).href,
 	}));
 	const settings = Object.entries(env).map(
