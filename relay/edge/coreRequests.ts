@@ -5,7 +5,7 @@ import type { LookupFunction } from "node:net";
 import { StringDecoder } from "node:string_decoder";
 import { clientHeaders } from "../../shared/client.ts";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
+import { asksForPage, type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { RouteRequest } from "../../shared/http/routes.ts";
 import type { AnswerStream } from "../../shared/http/unreadBytes.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
@@ -61,7 +61,10 @@ export class CoreRequests {
 		const passed: Record<string, string> = { ...clientHeaders(address), "x-boost-auth": holder.secret };
 		for (const name of PASSED) {
 			const value = firstOf(headers[name]);
-			if (value !== undefined) passed[name] = value;
+			if (value === undefined) continue;
+			// The edge makes the page of an error, with its headers, of the JSON.
+			if (name === "accept" && asksForPage(value)) continue;
+			passed[name] = value;
 		}
 		const search = query.toString();
 		const stop = new AbortSwitch();

@@ -181,6 +181,18 @@ test("the operator's page of each shows its own role and connections, and the co
 	assert.deepEqual(Object.keys(second.core ?? {}), Object.keys(first.core ?? {}));
 });
 
+test("a browser is shown the page of an error by both, with the same headers", async () => {
+	const pages = await Promise.all(
+		[core, edge].map(async ({ url }) => {
+			const page = await fetch(`${url}/tx/0x12`, { headers: { accept: "text/html" } });
+			const headers = ["content-type", "content-security-policy", "x-content-type-options", "vary"];
+			return [page.status, ...headers.map((name) => page.headers.get(name)), await page.text()];
+		}),
+	);
+	assert.match(String(pages[0]), /default-src 'none'/);
+	assert.deepEqual(pages[1], pages[0]);
+});
+
 test("a searcher at the edge is shown what one at the core is shown", async () => {
 	feed = await FeedClient.open(edge.url.replace("http", "ws"));
 	const other = await FeedClient.open(core.url.replace("http", "ws"));
