@@ -12,6 +12,7 @@ import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
 import { startDevChain } from "../../devnet/devChain.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { startRelayHere } from "../../faults/world.ts";
+import { IN_FOLDER } from "../../support/engine.ts";
 import {
 	type Exit,
 	groupGone,
@@ -38,7 +39,9 @@ let system: ProcessSystem;
 before(async () => {
 	system = await startProcessSystem();
 	folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
-	running = launchBoost({ env: environment({ PORT: "0", FALLBACK_URL: "http://localhost:1" }) });
+	running = launchBoost({
+		env: environment({ ...IN_FOLDER, PORT: "0", FALLBACK_URL: "http://localhost:1" }),
+	});
 	port = Number((await running.logged("listening")).port);
 });
 after(async () => {
@@ -60,7 +63,7 @@ test("impossible settings are refused, each in one line that names the setting",
 			/^boost: BOOST_SECRET is missing: expected the relay's own BOOST_SECRET[^\n]+\nboost: FALLBACK_URL is missing: expected [^\n]+\n$/,
 		],
 		[{ PORT: String(port), DATA_DIR: join(folder, "other") }, /^boost: [^\n]*\bPORT\b[^\n]*\n$/],
-		[{}, /^boost: [^\n]*DATA_DIR[^\n]*\n$/],
+		[IN_FOLDER, /^boost: [^\n]*DATA_DIR[^\n]*\n$/],
 	];
 	const exits = await Promise.all(refusals.map(([env]) => runBoost({ env: environment(env) })));
 	for (const [i, [, expected]] of refusals.entries()) assertRefused(exits[i], expected);

@@ -32,8 +32,8 @@ async function passBlocks(count: number): Promise<void> {
 /** Lives through its whole life, in which nobody mines it. */
 async function expire(tx: Signed, path = "/fast"): Promise<number> {
 	const begins = (await fixture.head()) + 1;
-	await fixture.submit(path, tx);
 	const before = fixture.deliveries(system.builder, tx).length;
+	await fixture.submit(path, tx);
 	for (let i = 1; i <= LIFE_BLOCKS; i += 1) {
 		await until(`sent ${i} times`, () => fixture.deliveries(system.builder, tx).length === before + i);
 		await fixture.passBlock();

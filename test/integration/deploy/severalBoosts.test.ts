@@ -35,7 +35,7 @@ before(async () => {
 		...{ processes: ["boost"], builderUrl: builder.url },
 		boost: {
 			...{ ETH_RPC_URL: world.chain.url, DATABASE_URL: await newDatabase() },
-			...{ PROBE_INTERVAL_MS: "1000", PROBE_TIMEOUT_MS: "60000" },
+			...{ PROBE_INTERVAL_MS: "1000", PROBE_TIMEOUT_MS: "60000", REQUEST_BUDGET_MS: "20000" },
 		},
 	});
 	other = await startAnother();

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Pool } from "undici";
 import { WebSocket } from "ws";
+import { isOnPostgres } from "../../support/engine.ts";
 import { type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
 import { type Exit, type RelayProcess, readyStatus } from "../../support/processes.ts";
@@ -69,8 +70,8 @@ test("SIGTERM under load: first not ready, then all running requests are answere
 	assertStopped(await relay.ended(STOP_MS));
 	await pool.destroy();
 
-	// While balancers look elsewhere, what still comes is served.
-	assert.ok(acknowledged.some(({ begun }) => begun > notReadyAt));
+	// While balancers look elsewhere, what still comes is served: on a database by the next core, which there is none of here.
+	if (!isOnPostgres) assert.ok(acknowledged.some(({ begun }) => begun > notReadyAt));
 	assert.deepEqual(
 		refused.filter(({ begun }) => begun <= notReadyAt),
 		[],

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { boostEnv } from "../../faults/boostHere.ts";
 import { backrunBy, prepareBidding, signedBy } from "../../support/biddingFixture.ts";
+import { IN_FOLDER } from "../../support/engine.ts";
 import { type RelayProcess, startRelayProcess } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { rawTransaction, type TestAccount, testAccount } from "../../support/txFactory.ts";
@@ -29,6 +30,7 @@ before(async () => {
 	system = await startProcessSystem();
 	relay = await counted("relay/main.ts", {
 		...system.env,
+		...IN_FOLDER,
 		ETH_WS_URL: system.chain.wsUrl,
 		HEAD_POLL_MS: "60000",
 		// All is counted, whoever does it.
@@ -36,6 +38,7 @@ before(async () => {
 	});
 	boost = await counted("boost-proxy/main.ts", {
 		...boostEnv({ relayUrl: relay.url, fallbackUrl: "none", folder: `${system.folder}/boost` }),
+		...IN_FOLDER,
 		PROBE_INTERVAL_MS: "60000",
 	});
 	await system.chain.fund(Array.from({ length: ROUNDS }, (_, i) => senders(i)).flat(), FUNDS);
