@@ -31,10 +31,10 @@ const SCRIPTS: readonly (readonly [script: string, said: readonly string[], opti
 	["why", ["RELAY_URL", "npm run why -- <hash>"], []],
 ];
 
-/** Those that are given an unknown argument: one for each exit code. */
-const REFUSING = sized(["start", "why"], Object.keys(scripts));
+/** All read their arguments by the same code: one for each exit code. */
+const TRIED = sized(["start", "why"], Object.keys(scripts));
 
-for (const [script, said, options] of SCRIPTS) {
+for (const [script, said, options] of SCRIPTS.filter(([name]) => TRIED.includes(name))) {
 	const name = script === "start" ? "npm start" : `npm run ${script}`;
 	const entry = scripts[script]?.split(" ").at(-1) ?? "";
 	const run = (...args: readonly string[]) => launchRelay({ entry, args, env: {} }).ended();
@@ -47,7 +47,6 @@ for (const [script, said, options] of SCRIPTS) {
 		assert.doesNotMatch(stdout, /Starting|listening|^Leeward is running/m);
 	});
 
-	if (!REFUSING.includes(script)) continue;
 	test(`${name} refuses an unknown argument`, async () => {
 		for (const arg of sized(["--halp"], ["--halp", "help"])) {
 			const { code, stdout, stderr } = await run(arg);

@@ -8,6 +8,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { freePort } from "../../devnet/freePort.ts";
+import { sized } from "../../support/length.ts";
 import {
 	groupGone,
 	lineOf,
@@ -80,7 +81,7 @@ test("the line web runs what PROCESS names, whatever a runner makes of it: each 
 });
 
 test("the line web refuses a PROCESS that it does not know", async () => {
-	for (const PROCESS of ["relay; true", "Relay"]) {
+	for (const PROCESS of sized(["relay; true"], ["relay; true", "Relay"])) {
 		const exit = await runRelay({ line: WEB, env: { ...system.env, PROCESS } });
 		assert.equal(exit.code, 1);
 		assert.equal(exit.stdout, "");

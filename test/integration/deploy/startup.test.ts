@@ -214,7 +214,7 @@ test("--print-config prints the settings in force without secrets: keys, and use
 test("--version prints the version and the commit, which /info has, too", async () => {
 	const commit = commitOf({});
 	const SOURCE_VERSION = "ab".repeat(20);
-	for (const program of [runRelay, runBoost]) {
+	for (const program of sized([runRelay], [runRelay, runBoost])) {
 		const { code, stdout } = await program({ env: { SOURCE_VERSION }, args: ["--version"] });
 		const expected = commit === "unknown" ? SOURCE_VERSION : commit;
 		assert.deepEqual([code, stdout], [0, `${VERSION} (commit ${expected})\n`]);
