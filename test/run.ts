@@ -26,7 +26,7 @@ const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integratio
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
 /** Processes at a time. Most tests wait more than half of the time, so that three for each core keep both busy. */
-const CONCURRENCY = { first: 6, pages: 2, last: 2 };
+const CONCURRENCY = { first: 8, pages: 2, last: 2 };
 
 const asked = process.argv.slice(2);
 try {
