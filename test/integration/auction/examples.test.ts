@@ -8,7 +8,7 @@ import { type BiddingFixture, bidder, startBidding } from "../../support/bidding
 import { snippet, snippets } from "../../support/documents.ts";
 import { EXAMPLES, PAYER_ADDRESS, payer, type RunExample, runBid, runSend } from "../../support/examples.ts";
 import { sized } from "../../support/length.ts";
-import { launchRelay } from "../../support/processes.ts";
+import { launchRelay, withTestLoader } from "../../support/processes.ts";
 import { until } from "../../support/until.ts";
 
 let fixture: BiddingFixture;
@@ -19,12 +19,13 @@ after(() => fixture.stop());
 
 const RUN_MS = 60_000;
 
-/** As docs/searchers.md says that it is run: the settings before the command are those of the test. */
+/** As docs/searchers.md says that it is run, at length with its loader too: the settings before the command are those of the test. */
 function example(file: string): RunExample {
 	const [command = ""] =
 		snippet("docs/searchers.md", "RELAY_WS_URL=").match(new RegExp(`node .* docs/examples/${file}`)) ?? [];
 	assert.notEqual(command, "", `no command for ${file}`);
-	return (env) => launchRelay({ line: `exec ${command}`, env }).ended(RUN_MS);
+	const line = `exec ${sized(withTestLoader(command), command)}`;
+	return (env) => launchRelay({ line, env }).ended(RUN_MS);
 }
 
 test("the payer's bytecode in the document is what its source compiles to, and what it is sent goes to the coinbase", async () => {
