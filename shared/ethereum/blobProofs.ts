@@ -81,8 +81,8 @@ class ThreadEnded extends Error {}
 
 /** The package that computes. */
 export const KZG_PACKAGE = "@crate-crypto/node-eth-kzg";
-/** How long after the start the library is loaded, if no blob came before: other things have more haste. In ms. */
-const LOAD_MS = 60_000;
+/** How long after the start the library is loaded, in ms, if no blob came before: to load it takes a process two seconds of CPU. */
+const LOAD_MS = 300_000;
 
 export class BlobProofs implements Component {
 	readonly name = "blob proofs";
