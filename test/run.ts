@@ -20,12 +20,12 @@ const FIRST = [
 ];
 /** Skips its cells where it gets no core, so it runs last, beside one process of unit tests that takes as long. */
 const TIMED = "test/faults/matrix.test.ts";
-const BESIDE_TIMED = /^test\/unit\/(boost-proxy|shared)\//;
+const BESIDE_TIMED = /^test\/unit\/shared\//;
 /** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
-/** Processes at a time. Most tests wait more than half of the time, so that three for each core keep both busy. */
+/** Processes at a time. Most tests wait more than half of the time: four for each core keep both busy, three a fifth less. */
 const CONCURRENCY = { first: 8, pages: 2, last: 2 };
 
 const asked = process.argv.slice(2);
