@@ -117,6 +117,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	{
 		...nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })),
 		...{ slow: true, hole: null, nightly: NODE_DOWN },
+		// The relay gives up before boost does.
+		settings: { wires: ["node"], relay: { ACCOUNT_TIMEOUT_MS: "1000" } },
 	},
 	{
 		name: "all builders of the relay unreachable",

@@ -91,6 +91,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: chain.url,
 		HEAD_POLL_MS: "150",
+		ACCOUNT_TIMEOUT_MS: "20000",
 		SLOT_SECONDS: String(SLOT_SECONDS),
 		BUILDERS: JSON.stringify([{ name: "dev", url: builder.url }]),
 		RATE_LIMIT_RPS: "0",

@@ -43,6 +43,11 @@ export interface Flood {
 	readonly attack: string;
 	/** Requests or connections. Without a full size, another nightly file measures it. */
 	readonly count: { readonly short: number; readonly full?: number };
+	/**
+	 * What it opens stays open, and the honest user is served then: nobody knows whose a connection is before its first request, and
+	 * while a slow machine has not read those of a crowd, the user's may be closed with them.
+	 */
+	readonly isHeld?: boolean;
 	readonly prepare: (start: Start) => Promise<Prepared> | Prepared;
 }
 
@@ -54,7 +59,7 @@ let floods = 0;
 
 /** Runs `flood` while `served` measures the honest user of `door`, and asserts what must hold. */
 export async function runFlood(
-	{ title, attack, count, prepare }: Flood,
+	{ title, attack, count, isHeld, prepare }: Flood,
 	{ fixture, door, size }: Pick<Start, "fixture" | "door" | "size">,
 	served: (attacking: Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
@@ -66,6 +71,7 @@ export async function runFlood(
 	fixture.node.reset();
 	const release = slow === undefined ? () => {} : slowDown(fixture, size, slow);
 	const attacking = run === undefined ? door.attacker.attack(attack, whole) : run(whole);
+	if (isHeld === true) await attacking;
 	if (slow === undefined || size === "full") await served(attacking);
 	else {
 		const { method, most } = slow;
