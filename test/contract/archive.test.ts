@@ -146,6 +146,8 @@ for (const engine of places.engines) {
 const OPEN = sized(2_000, 20_000);
 /** Of those that have ended in a process so many are in memory. */
 const RECENT = sized(1_000, 10_000);
+/** At length it is the default. */
+const LIMIT = sized(`, maxRecent: ${RECENT}`, "");
 const ENDED = sized(30_000, 200_000);
 /** What the heap holds of each, at most: two measurements differ by 200 kB at times, and a hash alone would take 80 bytes. */
 const HEAP_BYTES = sized(16, 4);
@@ -243,7 +245,7 @@ async function measured(engine: StoreEngine, place: string): Promise<Figures> {
 			for await (const entry of range(...args)) { read.add(entry[0].slice(0, 2)); yield entry; }
 		};
 		const clock = new ManualClock();
-		const load = () => Rows.load({ ttlMs: ${TTL_MS}, maxRecent: ${RECENT} },
+		const load = () => Rows.load({ ttlMs: ${TTL_MS}${LIMIT} },
 			{ kv, clock, chainTime: { now: () => clock.now() }, log: silentLogger });
 		// The code that it takes is not counted.
 		await (await load()).close();

@@ -280,12 +280,14 @@ test("who waits for another process outlives a database that is killed and comes
 	// For so long that who did not wait would have given up.
 	const hurried = { ...systemClock, monotonic: () => systemClock.monotonic() * 100 };
 	let isTaken = false;
+	const begun = hurried.monotonic();
 	const second = started(t, { url, clock: hurried, onWait: () => (waits += 1) });
 	second.then(
 		() => (isTaken = true),
 		() => {},
 	);
 	await until("it waits", () => waits > 0);
+	await until("a minute has passed for it", () => hurried.monotonic() - begun > 60_000);
 	await server.kill();
 	await server.start();
 	await until("either has it again", () => isTaken || first.isHeld);

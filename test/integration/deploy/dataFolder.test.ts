@@ -65,7 +65,7 @@ const CASES: readonly Case[] = [
 				mkdirSync(folder, { recursive: true });
 				chmodSync(folder, 0o777);
 				writeFileSync(join(folder, "data.mdb"), "");
-				chmodSync(join(folder, "data.mdb"), 0o400);
+				chmodSync(join(folder, "data.mdb"), 0o444);
 			}
 			return at;
 		},

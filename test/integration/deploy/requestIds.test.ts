@@ -22,7 +22,7 @@ function logsOf(one: LaunchedRelay, hash: string): readonly (readonly unknown[])
 		.map(({ msg, request }) => [msg, request]);
 }
 
-// An edge and its core do all that one relay does.
+// traces.test.ts runs without an edge, too, and has the ids of requests.
 for (const withEdge of sized([true], [true, false])) {
 	describe(withEdge ? "through an edge" : "with one relay", () => {
 		let path: PathFixture;
