@@ -231,6 +231,7 @@ async function startSurroundings(
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: await nodeFor(chain.url),
 		HEAD_POLL_MS: "150",
+		ACCOUNT_TIMEOUT_MS: "20000",
 		...Object.fromEntries([slotSetting(chain.slotSeconds)]),
 		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
 		DATA_DIR: folder,
