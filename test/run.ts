@@ -25,8 +25,8 @@ const BESIDE_TIMED = /^test\/unit\/shared\//;
 const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
-/** Processes at a time. Most tests wait more than half of the time: four for each core keep both busy, three a fifth less. */
-const CONCURRENCY = { first: 8, pages: 2, last: 2 };
+/** Processes at a time. Eight keep two cores busy without a gap, and take as long. */
+const CONCURRENCY = { first: 6, pages: 2, last: 2 };
 
 const asked = process.argv.slice(2);
 try {

@@ -137,7 +137,7 @@ before(async () => {
 	const rows = Object.entries(plain).map(([name, { url }]) => ({ name, url: `${url}/${BUILDER_KEY}` }));
 	system = await startProcessSystem({
 		builders: [{ name: "vault", fullPrivacy: true }, ...rows],
-		env: { TRUST_PROXY: "1", TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
+		env: { TRUST_PROXY: "1", ACCOUNT_TIMEOUT_MS: "1000", TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
 	});
 	await prepareBidding(system);
 	node = await startNodeProxy(system.chain.url);
