@@ -59,7 +59,10 @@ function client(): Readonly<Record<string, string>> {
 	return { "x-forwarded-for": `198.51.${Math.floor(clients / 250)}.${1 + (clients % 250)}` };
 }
 
-/** Calls of a batch that the limit of a client allows at once, the upgrade included. */
+/**
+ * Calls of a batch: a little less than the limit of a client. What has refilled meanwhile boost gives to the message behind, which
+ * may reach the relay and its limit first.
+ */
 const LARGE = 990;
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const call = (id: string, method = "eth_chainId", params = "[]") =>
@@ -399,8 +402,8 @@ describe("over a websocket", () => {
 	test("a message behind a large batch starts behind it", async () => {
 		for (const url of urls()) {
 			const ws = await WsClient.open(url, { headers: client() });
-			// Each uses what the upgrade has left of the client's limit, which takes ten seconds to fill again: the one that is first
-			// gets it. The large one is read in several turns of the event loop, the other one in one.
+			// Each uses the client's limit, which takes ten seconds to fill again: the one that is first gets it. The large one is read
+			// in several turns of the event loop, the other one in one.
 			const batch = (count: number, id: string, ...asked: [method: string, params?: string]) =>
 				`[${numbers(count)
 					.map((i) => call(`"${id}${i}"`, ...asked))
