@@ -5,13 +5,14 @@ import type { LookupFunction } from "node:net";
 import { StringDecoder } from "node:string_decoder";
 import { clientHeaders } from "../../shared/client.ts";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
-import { asksForPage, type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { RouteRequest } from "../../shared/http/routes.ts";
 import type { AnswerStream } from "../../shared/http/unreadBytes.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { AbortSwitch } from "../../shared/outgoing/abort.ts";
 import { firstOf } from "../../shared/outgoing/headers.ts";
 import { HttpClient, type HttpHead } from "../../shared/outgoing/httpClient.ts";
+import { PAGE_HEADERS } from "../../shared/pages/pages.ts";
 import { REQUEST_ID } from "../../shared/requestId.ts";
 
 interface CoreRequestsDependencies {
@@ -32,9 +33,10 @@ const EVENTS = /^text\/event-stream/i;
 const PASSED = ["accept", "last-event-id", "x-flashbots-signature", "origin", REQUEST_ID] as const;
 /** Headers of an answer that are about its content; the server adds the others anew. */
 const KEPT = [
-	...["vary", "cache-control", "retry-after", "x-accel-buffering"],
+	...["cache-control", "retry-after", "x-accel-buffering"],
 	...["content-disposition", "link"],
-] as const;
+	...Object.keys(PAGE_HEADERS),
+];
 const JSON_TYPE = "application/json";
 const UNANSWERED = jsonAnswer(503, { error: "no core answered, try again" }, { "retry-after": "1" });
 
@@ -61,10 +63,7 @@ export class CoreRequests {
 		const passed: Record<string, string> = { ...clientHeaders(address), "x-boost-auth": holder.secret };
 		for (const name of PASSED) {
 			const value = firstOf(headers[name]);
-			if (value === undefined) continue;
-			// The edge makes the page of an error, with its headers, of the JSON.
-			if (name === "accept" && asksForPage(value)) continue;
-			passed[name] = value;
+			if (value !== undefined) passed[name] = value;
 		}
 		const search = query.toString();
 		const stop = new AbortSwitch();

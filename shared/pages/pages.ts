@@ -23,7 +23,8 @@ const POLICY = [
 	...["base-uri", "frame-ancestors"].map((source) => `${source} 'none'`),
 	"form-action 'self'",
 ].join("; ");
-const HEADERS = {
+/** Headers of each page. */
+export const PAGE_HEADERS = {
 	"content-security-policy": POLICY,
 	"x-content-type-options": "nosniff",
 	"referrer-policy": "no-referrer",
@@ -67,7 +68,7 @@ export function createPages(
 	);
 	const operatorPaths = OPERATOR_PATHS[service];
 	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
-	const root = jsonAnswer(200, about, { vary: HEADERS.vary });
+	const root = jsonAnswer(200, about, { vary: PAGE_HEADERS.vary });
 	return {
 		find(path) {
 			if (path === "/") return home;
@@ -78,7 +79,7 @@ export function createPages(
 		error: errorPage,
 		root: { path: "/", handle: () => root },
 		routes: ASSETS.map((name) => {
-			const answer = { ...file(name), headers: { ...HEADERS, "cache-control": "no-cache" } };
+			const answer = { ...file(name), headers: { ...PAGE_HEADERS, "cache-control": "no-cache" } };
 			return { path: `/pages/${name}`, handle: () => answer };
 		}),
 	};
@@ -106,7 +107,7 @@ function errorPage(answer: HttpAnswer): HttpAnswer {
 	const [title, advice] = ERRORS[status] ?? [STATUS_CODES[status] ?? "Error", ""];
 	const words = { status: String(status), title, advice, error: escaped(error) };
 	const shown = page(fill(ERROR, words));
-	return { ...shown, status, headers: { ...HEADERS, ...headers } };
+	return { ...shown, status, headers: { ...PAGE_HEADERS, ...headers } };
 }
 
 /** The file `name` with its `{{placeholders}}` filled in by HTML. */
@@ -132,5 +133,5 @@ function file(name: string): HttpAnswer {
 }
 
 function page(body: string): HttpAnswer {
-	return { status: 200, body, contentType: "text/html; charset=utf-8", headers: HEADERS };
+	return { status: 200, body, contentType: "text/html; charset=utf-8", headers: PAGE_HEADERS };
 }

@@ -185,7 +185,13 @@ test("a browser is shown the page of an error by both, with the same headers", a
 	const pages = await Promise.all(
 		[core, edge].map(async ({ url }) => {
 			const page = await fetch(`${url}/tx/0x12`, { headers: { accept: "text/html" } });
-			const headers = ["content-type", "content-security-policy", "x-content-type-options", "vary"];
+			const headers = [
+				"content-type",
+				"content-security-policy",
+				"x-content-type-options",
+				"referrer-policy",
+				"vary",
+			];
 			return [page.status, ...headers.map((name) => page.headers.get(name)), await page.text()];
 		}),
 	);
