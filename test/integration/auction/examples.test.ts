@@ -19,7 +19,7 @@ after(() => fixture.stop());
 
 const RUN_MS = 60_000;
 
-/** As docs/searchers.md says that it is run, at length with its loader too: the settings before the command are those of the test. */
+/** The command of docs/searchers.md, with its own loader at length only. The settings before it are those of the test. */
 function example(file: string): RunExample {
 	const [command = ""] =
 		snippet("docs/searchers.md", "RELAY_WS_URL=").match(new RegExp(`node .* docs/examples/${file}`)) ?? [];

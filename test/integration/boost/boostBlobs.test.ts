@@ -12,6 +12,7 @@ import {
 import { realBlobs } from "../../support/realBlobs.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { verifiesBlobs } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 import { type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 
@@ -33,12 +34,7 @@ before(async () => {
 	recorder = await startRecordingFallback();
 	// Cell proofs take seconds on a busy machine, and so does each process that loads what computes them.
 	boost = await fixture.startBoost({ env: { FALLBACK_URL: recorder.url, REQUEST_BUDGET_MS: "60000" } });
-	// The library takes two seconds of a core to load.
-	const { v0 } = forms(await fixture.users.actor());
-	const { client } = fixture.system;
-	const isTaken = async () =>
-		(await client.ask("eth_sendRawTransaction", [v0.raw])).error?.code !== TRY_AGAIN;
-	await until("the relay computes cell proofs", isTaken, BUSY_MS);
+	await verifiesBlobs(fixture.system.client, forms(await fixture.users.actor()).v0.raw);
 });
 after(async () => {
 	await recorder?.stop();

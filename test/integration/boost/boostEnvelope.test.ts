@@ -59,10 +59,7 @@ function client(): Readonly<Record<string, string>> {
 	return { "x-forwarded-for": `198.51.${Math.floor(clients / 250)}.${1 + (clients % 250)}` };
 }
 
-/**
- * Calls of a batch: a little less than the limit of a client. What has refilled meanwhile boost gives to the message behind, which
- * may reach the relay and its limit first.
- */
+/** A little less than a client's limit: boost gives what refills to the message behind, which may reach the relay first. */
 const LARGE = 990;
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const call = (id: string, method = "eth_chainId", params = "[]") =>

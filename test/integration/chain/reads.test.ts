@@ -73,6 +73,7 @@ before(async () => {
 		await system.chain.rpc("anvil_setCode", [address, code]);
 	}
 	proxy = await startNodeProxy(system.chain.url);
+	// The short deadline is for the node that hangs.
 	relay = await system.start({ ETH_RPC_URL: proxy.url, ACCOUNT_TIMEOUT_MS: "1000" });
 	holder = system.chain.accounts[0]?.address ?? "";
 	const by = accountOf(system.chain.accounts[0]?.privateKey ?? "");

@@ -47,7 +47,7 @@ const POOL: readonly Flood[] = [
 		prepare: ({ fixture }) => ({
 			order: { fee: 0, keys: 8, lastingMs: 4_000 },
 			async holds({ outcomes }) {
-				// Of thousands most are above what an address may ask each second.
+				// At full size the rate limit refuses most of them.
 				const wordings = Object.keys(outcomes)
 					.filter((text) => text !== LIMITED)
 					.map((text) => text.replace(/less than block.*/, "less than block"));

@@ -44,8 +44,8 @@ export interface Flood {
 	/** Requests or connections. Without a full size, another nightly file measures it. */
 	readonly count: { readonly short: number; readonly full?: number };
 	/**
-	 * What it opens stays open, and the honest user is served then: nobody knows whose a connection is before its first request, and
-	 * while a slow machine has not read those of a crowd, the user's may be closed with them.
+	 * What it opens stays open, and the honest user is served when all is open. The server can't tell whose a connection is before its
+	 * first request, so a slow one may close the user's while it opens.
 	 */
 	readonly isHeld?: boolean;
 	readonly prepare: (start: Start) => Promise<Prepared> | Prepared;
