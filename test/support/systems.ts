@@ -332,7 +332,13 @@ export async function headOf(client: RelayClient): Promise<number> {
 	return figureOf(client.url, HEAD);
 }
 
-/** Builds blocks, each as soon as it can hold one of `txs`, until all of them are mined. */
+/** How long {@link mineAll} waits for a transaction before it builds a block without one, in ms. */
+const MISSED_SLOT_MS = 20_000;
+
+/**
+ * Builds blocks, each as soon as it can hold one of `txs`, until all of them are mined. A transaction whose simulation took too
+ * long on a busy machine is sent again for the next block, so the chain goes on without it after {@link MISSED_SLOT_MS}.
+ */
 export async function mineAll(
 	{ chain, builder }: Pick<Surroundings, "chain" | "builder">,
 	txs: readonly { readonly hash: string }[],
@@ -341,6 +347,7 @@ export async function mineAll(
 	const isMined = async (hash: string) => (await chain.rpc("eth_getTransactionReceipt", [hash])) !== null;
 	const isPublic = async (hash: string) => (await chain.rpc("eth_getTransactionByHash", [hash])) !== null;
 	let open = txs.map(({ hash }) => hash);
+	let builtAt = Date.now();
 	const mine = async (): Promise<boolean> => {
 		const mined = await Promise.all(open.map(isMined));
 		open = open.filter((_, i) => !mined[i]);
@@ -348,7 +355,10 @@ export async function mineAll(
 		const isHeld = (hash: string) =>
 			builder.liveOrders(hash).some(({ firstBlock, lastBlock }) => firstBlock <= block && block <= lastBlock);
 		const ready = await Promise.all(open.map((hash) => isHeld(hash) || isPublic(hash)));
-		if (ready.includes(true)) await builder.buildBlock();
+		if (ready.includes(true) || Date.now() - builtAt > MISSED_SLOT_MS) {
+			await builder.buildBlock();
+			builtAt = Date.now();
+		}
 		return open.length === 0;
 	};
 	await until("all are mined", mine, ms);
