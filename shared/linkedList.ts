@@ -26,6 +26,11 @@ export class LinkedList<T> {
 		return this.#first?.value;
 	}
 
+	/** From the first to the last. */
+	*[Symbol.iterator](): Generator<T> {
+		for (let node = this.#first; node !== null; node = node.after) yield node.value;
+	}
+
 	/** Adds `value` at the end. */
 	add(value: T): Listed<T> {
 		const node: Node<T> = { value, before: this.#last, after: null, isIn: true };

@@ -12,7 +12,6 @@ import type {
 	RoutingInfo,
 	TransportResult,
 	UpstreamName,
-	WholeBody,
 } from "./request.ts";
 import type { Row } from "./row.ts";
 
@@ -66,13 +65,10 @@ export interface Upstream {
 	/** Why transactions of `path` may never go there, as a message for the client; null if they may. */
 	whyUnfit(path: BoostPath): string | null;
 	/**
-	 * Sends a transaction in the upstream's dialect. `whole`: the client's body, which our relay gets unchanged. An upstream
-	 * that answers `nonce too low` but knows the hash counts as `acknowledged`. Null if the breaker is open: nothing was sent.
+	 * Sends a transaction in the upstream's dialect, in a request of boost's own. An upstream that answers `nonce too low` but
+	 * knows the hash counts as `acknowledged`. Null if the breaker is open: nothing was sent.
 	 */
-	deliver(
-		tx: Sendable,
-		options: SendOptions & { readonly whole: WholeBody | null },
-	): Promise<Delivery | null>;
+	deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null>;
 	/** Sends a body of reads unchanged to `path` and classifies the answer. Null if the breaker is open. */
 	read(
 		body: Buffer | string,
@@ -88,15 +84,13 @@ export interface Upstream {
 		},
 	): Promise<Reading | null>;
 	/**
-	 * One call on `path` (default: fast); null if the upstream is unavailable or did not answer. `whole`: the client's body,
-	 * which our relay gets instead, so that the client's signature of it stays valid. `anyway`: ignores the breaker and is not
-	 * counted by it, for cancels, which should reach an upstream that may still be alive.
+	 * One call on `path` (default: fast), in a request of boost's own; null if the upstream is unavailable or did not answer.
+	 * `anyway`: ignores the breaker and is not counted by it, for cancels, which should reach an upstream that may still be alive.
 	 */
 	call(
 		call: RpcCall,
 		options: SendOptions & {
 			readonly path?: BoostPath;
-			readonly whole?: WholeBody | null;
 			readonly anyway?: boolean;
 		},
 	): Promise<RpcAnswer | null>;
@@ -266,13 +260,15 @@ export interface Breaker {
 	readonly retryMs: number;
 	/**
 	 * Runs `attempt` if the breaker is closed and counts its outcome. While the upstream answers nothing, new attempts wait here
-	 * until it does or the breaker opens, which aborts those in flight. Null if the breaker is open: nothing was sent.
+	 * until it does or the breaker opens, which aborts those in flight. Null if the breaker is open: nothing was sent. `client`: whose
+	 * request it is, by network address; null: boost's own.
 	 */
 	run<T extends Attempted>(
 		kind: "read" | "submission",
+		client: string | null,
 		attempt: (abort: Abort) => Promise<T>,
 	): Promise<T | null>;
-	/** Counts a fault or an answer of a request made elsewhere (pass-through). */
+	/** Counts a connection that was refused to a request made elsewhere (pass-through), or an answer to one. */
 	note(attempted: Attempted): void;
 	/** Calls `listener` on each change of state or reason. */
 	onChange(listener: () => void): void;

@@ -4,7 +4,6 @@
 import { isWebPage, UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
-import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { HttpAborted } from "../../shared/outgoing/httpClient.ts";
 
 /** Our relay, and the one that is used while ours is unavailable. */
@@ -118,7 +117,7 @@ export interface Caller {
 	readonly origin: string | null;
 	/** The boosts that it came through, as their entries in `Via`; null if there were none. */
 	readonly via: string | null;
-	/** The signature header, forwarded if the body is forwarded unchanged. */
+	/** The signature header, forwarded with a body of reads that is forwarded unchanged. */
 	readonly signature: string | null;
 	/** Of the request, see shared/requestId.ts; null: the relay makes one. */
 	readonly requestId: string | null;
@@ -144,12 +143,6 @@ export function onBehalfOf(
 	return { address, signer, origin, via: null, signature: null, requestId, life };
 }
 
-/** A client's body, unchanged, that is a single call. */
-export interface WholeBody {
-	readonly body: Buffer;
-	readonly id: RpcId;
-}
-
 /** Shared by all calls of one request. */
 export interface RequestState {
 	readonly caller: Caller;
@@ -158,8 +151,6 @@ export interface RequestState {
 	readonly target: string | null;
 	/** The query, unchanged, without "?". */
 	readonly search: string;
-	/** The unchanged body if it is one call with an id, else null: then calls are serialized again. */
-	readonly whole: WholeBody | null;
 	/** When the time budget ends, in monotonic ms. */
 	readonly until: number;
 	readonly routing: RoutingInfo;

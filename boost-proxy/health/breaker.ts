@@ -2,6 +2,7 @@
 // close it. Attempts in flight when it opens are aborted, so that they fail over at once.
 
 import CircuitBreaker from "opossum";
+import { clientOf } from "../../shared/client.ts";
 import { type Clock, DeadlineError, isoTime, type Timer, withDeadline } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { AbortSwitch } from "../../shared/outgoing/abort.ts";
@@ -28,8 +29,9 @@ import {
 	mustWaitFor,
 	probationMs,
 	type RuleInput,
-	reasonOfAttempt,
 	reasonOfProbe,
+	type Suspicion,
+	suspicionOf,
 	wantsProbe,
 } from "./rules.ts";
 
@@ -92,6 +94,11 @@ export class UpstreamBreaker implements Breaker {
 	#isStopped = false;
 	/** Successful probes in a row while it is open. */
 	#successes = 0;
+	/** Times that a fault of one client alone was met, and how many of them a probe that was begun later has dispelled. */
+	#suspicions = 0;
+	#dispelled = 0;
+	/** The last of them that would have opened it, had another client met the same. */
+	#suspected = 0;
 	/** Whether the last probe while closed was doubtful. */
 	#isDoubted = false;
 	/** Whether it has ever answered: until then one successful probe closes it. */
@@ -145,13 +152,15 @@ export class UpstreamBreaker implements Breaker {
 
 	async run<T extends Attempted>(
 		kind: AttemptKind,
+		client: string | null,
 		attempt: (abort: Abort) => Promise<T>,
 	): Promise<T | null> {
-		while (!this.isUnavailable && this.#mustWait(kind)) {
+		const met = kind === "submission" ? this.#suspected : 0;
+		while (!this.isUnavailable && (this.#isUnchecked(met) || this.#mustWait(kind))) {
 			await new Promise<void>((release) => this.#waiting.push(release));
 		}
 		if (this.isUnavailable) return null;
-		const inFlight = this.#figures.begin(kind);
+		const inFlight = this.#figures.begin(kind, client === null ? null : clientOf(client));
 		this.#tick();
 		const abort = this.#abort;
 		let attempted: T | undefined;
@@ -165,7 +174,7 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	note(attempted: Attempted): void {
-		if (!this.isUnavailable) this.#judge(attempted, this.#figures.seen("read"));
+		if (!this.isUnavailable) this.#judge(attempted, this.#figures.seen("read", null));
 	}
 
 	onChange(listener: () => void): void {
@@ -217,21 +226,43 @@ export class UpstreamBreaker implements Breaker {
 	#mustWait(kind: AttemptKind): boolean {
 		const awaited = this.#isJudging ? mustWaitFor(kind, this.#ruleInput) : null;
 		if (awaited === "probe") this.#rounds.soon();
+		// The submissions that hang may be one client's alone.
+		if (awaited === "answer" && !this.#figures.submissionsAreShared) this.#check();
 		return awaited !== null;
 	}
 
+	/** Opens the breaker, unless one client alone may be the cause: then only if boost's own check fails, too. */
+	#follow({ reason, isShared }: Suspicion): void {
+		if (isShared) this.#trip(reason);
+		else {
+			this.#check();
+			this.#suspected = this.#suspicions;
+		}
+	}
+
+	/** Whether a submission waits for the check of suspicion number `met`: if it fails, another upstream takes the submission. */
+	#isUnchecked(met: number): boolean {
+		return met > this.#dispelled && this.#ruleInput.hasAlternative;
+	}
+
+	/** Asks the upstream, by a probe that begins from now on, what a client's request may have hidden. */
+	#check(): void {
+		this.#suspicions++;
+		this.#rounds.soon();
+	}
+
 	/** Counts an attempt of the current epoch and opens the breaker if a rule says so. */
-	#judge(attempted: Attempted, { kind, sentAt, answersBefore, epoch }: InFlight): void {
+	#judge(attempted: Attempted, { kind, client, sentAt, answersBefore, epoch }: InFlight): void {
 		const figures = this.#figures;
 		const { outcome } = attempted;
 		if (epoch !== figures.epoch || !this.#isJudging || outcome === "aborted") return;
 		const noneAnswered = answersBefore === figures.answers;
-		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, noneAnswered };
+		const seen = { kind, client, tookMs: this.#clock.monotonic() - sentAt, noneAnswered };
 		const isAnswer = figures.count(attempted, seen, this.#settings);
-		const reason = reasonOfAttempt(outcome, seen, this.#ruleInput);
+		const suspicion = suspicionOf(outcome, seen, this.#ruleInput);
 		if (isAnswer) this.#noteAnswer();
-		if (reason !== null) this.#trip(reason);
-		else if (outcome !== "answered") this.#rounds.soon();
+		if (suspicion !== null) this.#follow(suspicion);
+		else if (outcome !== "answered") this.#check();
 	}
 
 	#noteAnswer(): void {
@@ -247,7 +278,8 @@ export class UpstreamBreaker implements Breaker {
 			this.#ticking = undefined;
 			this.#figures.excuse(Math.max(0, this.#clock.monotonic() - dueAt));
 			if (this.#isJudging && !this.isUnavailable) {
-				if (isStalled(this.#ruleInput)) this.#trip("silence");
+				if (isStalled(this.#ruleInput))
+					this.#follow({ reason: "silence", isShared: this.#figures.submissionsAreShared });
 				else if (wantsProbe(this.#ruleInput)) this.#rounds.soon();
 			}
 			// Waiting attempts may go on now, as when the other upstream has become unavailable.
@@ -257,18 +289,23 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	async #probe(): Promise<void> {
-		const before = this.#figures.seen("read");
-		const outcome = await this.#askProbe();
+		const before = this.#figures.seen("read", null);
+		const suspicions = this.#suspicions;
+		const isThorough = mustProbeSubmission(this.#figures, {
+			isUnavailable: this.isUnavailable,
+			isSuspected: suspicions !== this.#dispelled,
+		});
+		const outcome = await this.#askProbe(isThorough);
 		this.#dependencies.onProbe(outcome);
 		// A probe that began before the last change of state is ignored; the next one is planned already.
 		if (before.epoch !== this.#figures.epoch || !this.#isJudging) return;
-		if (this.#state === "closed") this.#probedClosed(outcome, before);
+		if (outcome === "ok") this.#dispelled = suspicions;
+		if (this.#state === "closed") this.#probedClosed(outcome, before, isThorough);
 		else this.#probedOut(outcome);
 	}
 
-	async #askProbe(): Promise<ProbeOutcome> {
+	async #askProbe(isThorough: boolean): Promise<ProbeOutcome> {
 		const { probe, log } = this.#dependencies;
-		const isThorough = mustProbeSubmission(this.#figures, this.isUnavailable);
 		const overdueMs = this.#settings.probeTimeoutMs * OVERDUE;
 		try {
 			return await withDeadline(this.#clock, "probe", overdueMs, () => probe(isThorough));
@@ -280,7 +317,7 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	/** `before`: the figures when the probe began. */
-	#probedClosed(outcome: ProbeOutcome, { answersBefore, sentAt }: InFlight): void {
+	#probedClosed(outcome: ProbeOutcome, { answersBefore, sentAt }: InFlight, isThorough: boolean): void {
 		const tookMs = this.#clock.monotonic() - sentAt;
 		const otherRequestWasAnswered = answersBefore !== this.#figures.answers;
 		const requestsAreSilent = this.#waiting.length > 0 || wantsProbe(this.#ruleInput);
@@ -295,8 +332,11 @@ export class UpstreamBreaker implements Breaker {
 		if (reason === "doubt") this.#rounds.plan(0);
 		else if (reason !== null) this.#trip(reason);
 		else {
-			this.#figures.noteAnswer();
+			// It was asked as a submission would be; that says nothing where many clients' submissions hang.
+			const isOneClients = isThorough && !this.#figures.submissionsAreShared;
+			this.#figures.noteAnswer(isOneClients ? "submission" : "read");
 			this.#rounds.planNext(closedProbeIntervalMs(this.#settings));
+			if (this.#suspicions !== this.#dispelled) this.#rounds.plan(0);
 			this.#noteAnswer();
 		}
 	}
@@ -357,6 +397,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#reason = reason;
 		this.#figures.nextEpoch();
 		this.#isDoubted = false;
+		this.#dispelled = this.#suspicions;
 		if (state !== "half-open") this.#successes = 0;
 		if (state === "closed") this.#opossum.close();
 		else this.#opossum.open();

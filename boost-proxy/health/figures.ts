@@ -9,6 +9,7 @@ import {
 	type EndedAttempt,
 	type HealthFigures,
 	type HealthSettings,
+	type Met,
 	STORM_MS,
 	type Unanswered,
 } from "./rules.ts";
@@ -16,6 +17,8 @@ import {
 /** An attempt in flight. Times are monotonic ms. */
 export interface InFlight {
 	readonly kind: AttemptKind;
+	/** See {@link EndedAttempt.client}. */
+	readonly client: string | null;
 	readonly sentAt: number;
 	/** {@link Figures.answers} when it was sent. */
 	readonly answersBefore: number;
@@ -32,7 +35,7 @@ const MAX_SENDERS = 1_000;
 
 /** The figures of one upstream. Times are monotonic ms. */
 export class Figures implements HealthFigures {
-	readonly faults = { read: 0, submission: 0 };
+	readonly faults = { read: new FaultRow(), submission: new FaultRow() };
 	submissionMs = 0;
 	/** Number of answers so far, −32603 included. */
 	answers = 0;
@@ -44,8 +47,8 @@ export class Figures implements HealthFigures {
 	/** Time of the last answer of any kind, and of the last answer to a submission. */
 	#lastAnswerAt = Number.NEGATIVE_INFINITY;
 	#lastSubmissionAnswerAt = Number.NEGATIVE_INFINITY;
-	/** When each sender of the storm last got −32603, oldest first; and the good answers since the storm began. */
-	readonly #senders = new Map<string, number>();
+	/** The last −32603 to each sender of the storm, oldest first; and the good answers since the storm began. */
+	readonly #senders = new Map<string, { readonly at: number; readonly client: string | null }>();
 	#goodAnswers = 0;
 
 	constructor(now: () => number) {
@@ -62,8 +65,13 @@ export class Figures implements HealthFigures {
 		return this.#unanswered(submission.size, sentAt(submission), this.#lastSubmissionAnswerAt);
 	}
 
-	get stormSenders(): number {
-		return this.#senders.size;
+	get submissionsAreShared(): boolean {
+		return areShared(this.#inFlight.submission);
+	}
+
+	get storm() {
+		const { size: count } = this.#senders;
+		return { count, isShared: count > 1 && areShared(this.#senders.values()) };
 	}
 
 	/** Age of the oldest attempt in flight, in ms; 0 if there is none. */
@@ -71,8 +79,8 @@ export class Figures implements HealthFigures {
 		return Math.max(0, this.#now() - this.#oldestAt);
 	}
 
-	begin(kind: AttemptKind): InFlight {
-		const one = this.seen(kind);
+	begin(kind: AttemptKind, client: string | null): InFlight {
+		const one = this.seen(kind, client);
 		const list = this.#inFlight[kind];
 		const entry = list.add(one);
 		one.leave = () => void list.remove(entry);
@@ -80,30 +88,30 @@ export class Figures implements HealthFigures {
 	}
 
 	/** An attempt that is not counted as in flight. */
-	seen(kind: AttemptKind): InFlight {
+	seen(kind: AttemptKind, client: string | null): InFlight {
 		const { answers: answersBefore, epoch } = this;
-		return { kind, sentAt: this.#now(), answersBefore, epoch, leave() {} };
+		return { kind, client, sentAt: this.#now(), answersBefore, epoch, leave() {} };
 	}
 
 	/** Counts an outcome of the current epoch. Returns whether it is an answer. */
 	count({ outcome, sender }: Attempted, seen: EndedAttempt, settings: HealthSettings): boolean {
-		const { kind, tookMs } = seen;
-		if (outcome === "answered") this.faults[kind] = 0;
-		else if (countsAsFault(outcome, seen, settings)) this.faults[kind]++;
+		const { kind, client, tookMs } = seen;
+		if (outcome === "answered") this.faults[kind].end();
+		else if (countsAsFault(outcome, seen, settings)) this.faults[kind].add(client);
 		if (outcome !== "answered" && outcome !== "internal" && outcome !== "limited") return false;
 		this.answers++;
-		this.noteAnswer();
+		this.noteAnswer(kind);
 		if (kind !== "submission") return true;
-		this.#lastSubmissionAnswerAt = this.#now();
 		this.submissionMs += LATEST * (tookMs - this.submissionMs);
 		if (outcome === "answered") this.#countGood();
-		else if (outcome === "internal" && sender !== undefined) this.#countInternal(sender);
+		else if (outcome === "internal" && sender !== undefined) this.#countInternal(sender, client);
 		return true;
 	}
 
 	/** The upstream answered something. */
-	noteAnswer(): void {
+	noteAnswer(kind: AttemptKind): void {
 		this.#lastAnswerAt = this.#now();
+		if (kind === "submission") this.#lastSubmissionAnswerAt = this.#now();
 	}
 
 	/** Our event loop was late by `ms`, in which no answer could be read: that time does not count as silence. */
@@ -117,10 +125,9 @@ export class Figures implements HealthFigures {
 	/** The state has changed: earlier faults, answers and senders no longer count. */
 	nextEpoch(): void {
 		this.epoch++;
-		this.#lastAnswerAt = this.#now();
-		this.#lastSubmissionAnswerAt = this.#now();
-		this.faults.read = 0;
-		this.faults.submission = 0;
+		this.noteAnswer("submission");
+		this.faults.read.end();
+		this.faults.submission.end();
 		this.#senders.clear();
 	}
 
@@ -138,16 +145,46 @@ export class Figures implements HealthFigures {
 		if (this.#goodAnswers > this.#senders.size) this.#senders.clear();
 	}
 
-	#countInternal(sender: string): void {
+	#countInternal(sender: string, client: string | null): void {
 		if (this.#senders.size === 0) this.#goodAnswers = 0;
 		const now = this.#now();
 		this.#senders.delete(sender);
-		this.#senders.set(sender, now);
-		for (const [known, at] of this.#senders) {
+		this.#senders.set(sender, { at: now, client });
+		for (const [known, { at }] of this.#senders) {
 			if (now - at < STORM_MS && this.#senders.size <= MAX_SENDERS) break;
 			this.#senders.delete(known);
 		}
 	}
+}
+
+/** Counted faults in a row. */
+class FaultRow implements Met {
+	count = 0;
+	isShared = false;
+	#client: string | null = null;
+
+	/** One more, of a request of `client`. */
+	add(client: string | null): void {
+		this.count++;
+		this.#client ??= client;
+		this.isShared ||= client !== null && client !== this.#client;
+	}
+
+	end(): void {
+		this.count = 0;
+		this.isShared = false;
+		this.#client = null;
+	}
+}
+
+/** Whether they are of two clients at least. Boost's own requests are of none: what is in them may be one client's. */
+function areShared(all: Iterable<{ readonly client: string | null }>): boolean {
+	let first: string | null = null;
+	for (const { client } of all) {
+		if (client !== null && first !== null && client !== first) return true;
+		first ??= client;
+	}
+	return false;
 }
 
 /** When the oldest of a list was sent; infinity if it is empty. */

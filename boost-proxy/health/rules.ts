@@ -32,14 +32,23 @@ export interface Unanswered {
 	readonly silentMs: number;
 }
 
+/** How often something was met. */
+export interface Met {
+	readonly count: number;
+	/** Whether clients of two networks met it, so that no single client can have caused it. */
+	readonly isShared: boolean;
+}
+
 /** The figures of one upstream since its breaker last changed its state. */
 export interface HealthFigures {
 	/** Counted faults in a row. */
-	readonly faults: Readonly<Record<AttemptKind, number>>;
+	readonly faults: Readonly<Record<AttemptKind, Met>>;
 	/** Different senders that got −32603 within {@link STORM_MS}; 0 once more good answers have come than they are. */
-	readonly stormSenders: number;
+	readonly storm: Met;
 	readonly all: Unanswered;
 	readonly submissions: Unanswered;
+	/** Whether the submissions in flight are of clients of two networks. */
+	readonly submissionsAreShared: boolean;
 	/** Moving average of what answers to submissions took, in ms. */
 	readonly submissionMs: number;
 }
@@ -54,9 +63,18 @@ export interface RuleInput {
 	readonly hasAlternative: boolean;
 }
 
+/** What a rule says of an upstream. If it is not shared, boost's own check decides: one client may be the cause. */
+export interface Suspicion {
+	readonly reason: TripReason;
+	/** See {@link Met.isShared}. */
+	readonly isShared: boolean;
+}
+
 /** An attempt that ended. */
 export interface EndedAttempt {
 	readonly kind: AttemptKind;
+	/** The network of the client whose request it was; null: boost's own. */
+	readonly client: string | null;
 	readonly tookMs: number;
 	/** Whether no attempt at all was answered since this one was sent. */
 	readonly noneAnswered: boolean;
@@ -111,24 +129,27 @@ export function countsAsFault(
 	}
 }
 
-/** Why an attempt's `outcome`, already counted in the figures, opens the breaker; null if it does not. */
-export function reasonOfAttempt(
+/** What an attempt's `outcome`, already counted in the figures, says of the upstream; null: nothing. */
+export function suspicionOf(
 	outcome: Attempted["outcome"],
 	seen: EndedAttempt,
 	health: RuleInput,
-): TripReason | null {
+): Suspicion | null {
 	const { figures, settings, isProbation } = health;
-	if (outcome === "internal") return isStorm(health) ? "storm" : null;
+	const { storm } = figures;
+	if (outcome === "internal") return isStorm(health) ? { reason: "storm", isShared: storm.isShared } : null;
 	if (!countsAsFault(outcome, seen, settings)) return null;
-	if (outcome === "refused" || outcome === "loop") return outcome;
-	if (outcome === "timeout" && seen.noneAnswered) return "silence";
-	if (isProbation) return outcome;
-	return figures.faults[seen.kind] >= settings.faults ? "faults" : null;
+	// Not a byte of the client's was sent.
+	if (outcome === "refused") return { reason: outcome, isShared: true };
+	const { count, isShared } = figures.faults[seen.kind];
+	if (outcome === "timeout" && seen.noneAnswered) return { reason: "silence", isShared };
+	if (isProbation || outcome === "loop") return { reason: outcome, isShared };
+	return count >= settings.faults ? { reason: "faults", isShared } : null;
 }
 
 function isStorm({ figures, settings: { upstream, storm }, isProbation }: RuleInput): boolean {
 	if (upstream === "fallback") return false;
-	return figures.stormSenders >= (isProbation ? Math.min(storm, RELAPSE_STORM_SENDERS) : storm);
+	return figures.storm.count >= (isProbation ? Math.min(storm, RELAPSE_STORM_SENDERS) : storm);
 }
 
 /**
@@ -163,13 +184,14 @@ export function isStalled(health: RuleInput): boolean {
 
 /**
  * Whether the probe also submits what is no transaction, to get it rejected: while the breaker is open, since it closes by
- * probes alone, and while submissions in flight get no answer, since submissions may hang while reads work.
+ * probes alone, while submissions in flight get no answer, since submissions may hang while reads work, and where only one client
+ * has met a fault.
  */
 export function mustProbeSubmission(
 	{ submissions }: Pick<HealthFigures, "submissions">,
-	isUnavailable: boolean,
+	{ isUnavailable, isSuspected }: { readonly isUnavailable: boolean; readonly isSuspected: boolean },
 ): boolean {
-	return isUnavailable || submissions.silentMs >= STALL_MS;
+	return isUnavailable || isSuspected || submissions.silentMs >= STALL_MS;
 }
 
 /** Whether so many requests are in flight that a short silence is suspicious. */

@@ -169,7 +169,6 @@ export class BoostIngress {
 			path: path === "/noreverts" ? "noreverts" : "fast",
 			target: isRelays ? (search === "" ? path : `${path}?${search}`) : null,
 			search,
-			whole: wholeOf(read),
 			until: this.#dependencies.clock.monotonic() + (isRelays ? RELAY_PATH_MS : this.#budgetMs(read)),
 			routing,
 		};
@@ -207,12 +206,7 @@ export class BoostIngress {
 		context: BoostContext,
 		errorForAll: RpcError | null,
 	): Promise<HttpAnswer> {
-		const { state } = context;
-		const own =
-			state.whole === null
-				? { ...context, state: { ...state, caller: { ...state.caller, signature: null } } }
-				: context;
-		const answer = await this.#dispatcher.dispatch(read, own, errorForAll);
+		const answer = await this.#dispatcher.dispatch(read, context, errorForAll);
 		const { breaker } = this.#dependencies.upstreams.relay;
 		// Over the rate limit it is 429; else nothing can serve it before the relay is asked again.
 		const isUnserved = answer.status === 200 && answer.retryMs > 0;
@@ -392,13 +386,6 @@ export class BoostIngress {
 		if (read.ok) return read.result;
 		throw verdictError(read.error);
 	}
-}
-
-/** A body that is one call with an id can be forwarded unchanged. */
-function wholeOf(read: RpcBody | RpcError): RequestState["whole"] {
-	if (read instanceof RpcError || read.batch) return null;
-	const id = read.calls[0]?.id;
-	return id === undefined ? null : { body: read.bytes, id };
 }
 
 /** The state of a request for a body that the client's signature does not cover. */

@@ -89,8 +89,8 @@ export class Sender {
 		const request = row.requestId ?? undefined;
 		const upstream = this.#upstream(to);
 		if (need === "owners") return this.#tellOwners(upstream, row, raw, deadlineMs);
-		const caller = upstream.dialect === null ? inNameOf(row, firstStanding(row)) : null;
-		const delivery = await upstream.deliver({ ...row, raw }, { deadlineMs, caller, whole: null });
+		const caller = inNameOf(row, firstStanding(row));
+		const delivery = await upstream.deliver({ ...row, raw }, { deadlineMs, caller });
 		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
 			// Those who have cancelled are not known there yet.
 			this.#dependencies.rows.changeLive(hash, (one) => ({
@@ -117,18 +117,18 @@ export class Sender {
 	}
 
 	/**
-	 * Sends a client's transaction within its time, the client's own body to our relay. An acknowledgement changes the row's owners
-	 * and siblings too, so that is left to the request.
+	 * Sends a client's transaction within its time. An acknowledgement changes the row's owners and siblings too, so that is left
+	 * to the request.
 	 */
 	async submit({ to, others }: Submit, { tx, agreed, before, state }: SubmitAsk): Promise<Delivery | null> {
 		const { rows, clock } = this.#dependencies;
-		const { caller, routing, whole } = state;
+		const { caller, routing } = state;
 		const { hash } = tx;
 		rows.change(hash, (row) => markGiven(row, to));
 		// Blobs are verified first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
-		const options = { deadlineMs, caller, routing, whole };
+		const options = { deadlineMs, caller, routing };
 		const delivery = await this.#upstream(to).deliver(to === "relay" ? tx : agreed, options);
 		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
 		if (delivery?.kind === "acknowledged") return delivery;
@@ -148,11 +148,11 @@ export class Sender {
 		});
 	}
 
-	/** Sends a client's cancel with its time, and the client's own body to our relay. Changes no row. */
+	/** Sends a client's cancel within its time. Changes no row. */
 	async cancelNow({ kind, row, to }: CancelNow, { tx, byRight, state }: CancelAsk): Promise<CancelOutcome> {
 		if (kind === "unreached") return { kind };
 		if (kind === "forget") return { kind: "cannot" };
-		const { caller, routing, whole } = state;
+		const { caller, routing } = state;
 		const upstream = this.#upstream(to);
 		if (kind === "cancel") {
 			const path = to === "relay" ? state.path : row.path;
@@ -164,7 +164,7 @@ export class Sender {
 		const { path, search } = to === "relay" ? state : row;
 		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const deadlineMs = this.#leftMs(state) / 2;
-		const outcome = outcomeOf(await upstream.deliver(sendable, { deadlineMs, caller, routing, whole }));
+		const outcome = outcomeOf(await upstream.deliver(sendable, { deadlineMs, caller, routing }));
 		if (outcome.kind === "done" || outcome.kind === "rejected") routing.answeredBy.add(to);
 		return outcome;
 	}
@@ -177,16 +177,9 @@ export class Sender {
 		state: RequestState,
 	): Promise<CancelOutcome> {
 		const upstream = this.#upstream(to);
-		const { caller, routing, whole } = state;
+		const { caller, routing } = state;
 		const { deadlineMs, anyway } = cancelReach(upstream.breaker.isUnavailable, this.#leftMs(state));
-		const answer = await this.#callCancel(upstream, hash, {
-			deadlineMs,
-			anyway,
-			caller,
-			routing,
-			whole,
-			path,
-		});
+		const answer = await this.#callCancel(upstream, hash, { deadlineMs, anyway, caller, routing, path });
 		if (answer === null) return { kind: anyway ? "unreached" : "unsure" };
 		routing.answeredBy.add(to);
 		if (!answer.ok) return { kind: "rejected", error: answer.error };
@@ -213,7 +206,7 @@ export class Sender {
 		for (const owner of [...owners].sort((one, other) => Number(one.cancelled) - Number(other.cancelled))) {
 			if (this.#stopped) return;
 			const caller = inNameOf(row, owner);
-			const options = { deadlineMs, caller, whole: null };
+			const options = { deadlineMs, caller };
 			const delivery = owner.cancelled ? null : await relay.deliver({ ...row, raw }, options);
 			const isOver = owner.cancelled
 				? await this.#cancelAs(relay, row, caller, deadlineMs)

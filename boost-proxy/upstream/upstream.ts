@@ -1,6 +1,6 @@
 // Sends requests to one upstream through its breaker, in its dialect. Only our relay gets information about the client.
 
-import { clientHeaders } from "../../shared/client.ts";
+import { clientHeaders, networkAddress } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
@@ -117,21 +117,17 @@ export class HttpUpstream implements Upstream {
 
 	#deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
 		const { deadlineMs, caller, routing } = options;
-		const whole = this.dialect === null ? options.whole : null;
-		const id = whole?.id ?? ID;
-		const body =
-			whole?.body ??
-			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
+		const body = `{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
 		const { transport, target, dropped } = this.#destination(
 			this.#dependencies.transports,
 			tx.path,
 			tx.search,
 		);
-		const headers = this.#headers(caller, whole !== null);
+		const headers = this.#headers(caller, false);
 		const left = this.#leftOf(deadlineMs);
 		// Our relay verifies blobs first, for seconds: silence about them says as little as about a read.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
-		const running = this.breaker.run(kind, (abort) => {
+		const running = this.breaker.run(kind, addressOf(caller), (abort) => {
 			if (routing !== undefined) {
 				routing.attempts += 1;
 				for (const name of dropped) routing.dropped.add(name);
@@ -141,7 +137,7 @@ export class HttpUpstream implements Upstream {
 			const sent =
 				span === null || this.dialect !== null ? headers : { ...headers, traceparent: span.traceparent };
 			return transport.post({ target, body, headers: sent, deadlineMs: left(), abort }).then((response) => {
-				const delivery = judgeDelivery(response, { id, hash: tx.hash }, this.#judge);
+				const delivery = judgeDelivery(response, { id: ID, hash: tx.hash }, this.#judge);
 				span?.end({ hash: tx.hash, outcome: delivery.kind, code: codeOf(delivery) });
 				const outcome = deliveryOutcome(delivery);
 				this.#dependencies.onAttempt?.({ upstream: this.name, kind: "submission", outcome });
@@ -172,7 +168,7 @@ export class HttpUpstream implements Upstream {
 		const left = this.#leftOf(options.deadlineMs);
 		const ran = anyway
 			? await this.#attempt(transport, { target, body, headers, deadlineMs: left() }, options)
-			: await this.breaker.run("read", (abort) =>
+			: await this.breaker.run("read", addressOf(options.caller), (abort) =>
 					this.#attempt(transport, { target, body, headers, deadlineMs: left(), abort }, options),
 				);
 		return ran?.reading ?? null;
@@ -189,15 +185,14 @@ export class HttpUpstream implements Upstream {
 	}
 
 	async call(call: RpcCall, options: Parameters<Upstream["call"]>[1]): Promise<RpcAnswer | null> {
-		const whole = this.dialect === null ? (options.whole ?? null) : null;
-		const body = whole?.body ?? JSON.stringify({ jsonrpc: "2.0", id: ID, ...call });
-		const ids = [whole?.id ?? ID];
+		const body = JSON.stringify({ jsonrpc: "2.0", id: ID, ...call });
+		const ids = [ID];
 		const { path = "fast" } = options;
 		const reading = await this.#read(
 			body,
 			{ ...options, path, search: "", ids, batch: false },
 			this.#dependencies.transports,
-			{ isUnchanged: whole !== null, anyway: options.anyway ?? false },
+			{ anyway: options.anyway ?? false },
 		);
 		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
@@ -272,6 +267,10 @@ export class HttpUpstream implements Upstream {
 		else if (boostSecret !== undefined && caller.signer !== null) headers["x-boost-signer"] = caller.signer;
 		return headers;
 	}
+}
+
+function addressOf(caller: Caller | null): string | null {
+	return caller === null ? null : networkAddress(caller.address);
 }
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});

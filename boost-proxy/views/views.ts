@@ -147,11 +147,11 @@ export class Views {
 		state: RequestState,
 		read: Read<T>,
 	): Promise<T | undefined> {
-		const { caller, routing, whole, path } = state;
+		const { caller, routing, path } = state;
 		const leftMs = this.#leftMs(state);
 		const deadlineMs = attemptMs("read", leftMs, leftMs, true);
 		if (upstream.breaker.isUnavailable || deadlineMs === 0) return undefined;
-		const found = read(await upstream.call(call, { deadlineMs, caller, routing, whole, path }));
+		const found = read(await upstream.call(call, { deadlineMs, caller, routing, path }));
 		if (found !== undefined) routing.answeredBy.add(upstream.name);
 		return found;
 	}

@@ -34,14 +34,25 @@ export class Attempt {
 	#fail: (thrown: unknown) => void = () => {};
 	readonly #sender: string | undefined;
 
-	constructor(breaker: UpstreamBreaker, kind: "read" | "submission", sender: string | undefined) {
+	constructor(
+		breaker: UpstreamBreaker,
+		{
+			kind,
+			sender,
+			client,
+		}: {
+			readonly kind: "read" | "submission";
+			readonly sender?: string | undefined;
+			readonly client: string;
+		},
+	) {
 		this.#sender = sender;
 		this.#ending = new Promise((resolve, reject) => {
 			this.#settle = resolve;
 			this.#fail = reject;
 		});
 		breaker
-			.run(kind, (abort) => {
+			.run(kind, client, (abort) => {
 				this.abort = abort;
 				return this.#ending;
 			})
@@ -93,6 +104,8 @@ export class BreakerFixture {
 	mostProbes = 0;
 	#probes = 0;
 	readonly #attempts: Attempt[] = [];
+	/** Whose requests the attempts are; null: each is another's. */
+	client: string | null = null;
 
 	/** With `isNew` the upstream has never answered; by default it has once. */
 	constructor(
@@ -116,7 +129,8 @@ export class BreakerFixture {
 	}
 
 	send(kind: "read" | "submission" = "submission", sender?: string): Attempt {
-		const attempt = new Attempt(this.breaker, kind, sender);
+		const client = this.client ?? `198.51.100.${this.#attempts.length}`;
+		const attempt = new Attempt(this.breaker, { kind, sender, client });
 		this.#attempts.push(attempt);
 		return attempt;
 	}

@@ -114,6 +114,31 @@ test("if only submissions hang, sixteen are sent, and when it opens all of them 
 	assert.deepEqual(fixture.changes, ["open"], "whoever listens hears of it");
 });
 
+for (const isFound of [true, false]) {
+	test(`if one client's submissions hang, others wait for a check, which ${isFound ? "hangs" : "passes"}, too`, async (t) => {
+		const fixture = new BreakerFixture(t);
+		fixture.client = "198.51.100.7";
+		fixture.breaker.start();
+		const hanging = await hang(fixture, 16);
+		fixture.client = "198.51.100.8";
+		if (isFound) fixture.found = "hang";
+		const other = fixture.send();
+		await read(fixture, 200);
+		if (!isFound) {
+			assert.deepEqual([other.isBegun, fixture.thorough.at(-1)], [true, true]);
+			other.end("answered");
+			await read(fixture, 5_000);
+			assert.deepEqual(fixture.trips, [], "they hang, and boost's own is answered");
+			return;
+		}
+		assert.equal(other.isBegun, false);
+		await read(fixture, 1_000);
+		assert.deepEqual(fixture.trips, ["silence"], "after one doubt, since reads were answered");
+		assert.ok(hanging.every(({ abort }) => abort?.isAborted));
+		assert.equal(other.result, null, "nothing was sent");
+	});
+}
+
 test("without another upstream none waits and none is aborted before its deadline", async (t) => {
 	const fixture = new BreakerFixture(t);
 	fixture.other.isUnavailable = true;

@@ -141,14 +141,15 @@ test("once open it is not probed during its hold, then successes in a row close 
 	assert.equal(await fixture.say("answered"), true);
 });
 
-test("after it was closed one fault of any kind opens it again, for twice as long each time", async (t) => {
+test("after it was closed one fault that two clients meet opens it again, for twice as long each time", async (t) => {
 	const fixture = new BreakerFixture(t, { maxBackoffMs: 10_000 });
 	const { breaker, clock } = fixture;
 	const holds: number[] = [];
 	await fixture.openAndClose();
 	for (const fault of [...CHARGED, "refused"] as const) {
 		await fixture.say("answered");
-		await fixture.say(fault);
+		for (const one of [fixture.send(), fixture.send()]) one.end(fault);
+		await clock.advance(0);
 		assert.equal(fixture.trips.at(-1), fault);
 		holds.push(Date.parse(breaker.status().nextProbeAt ?? "") - clock.now());
 		while (breaker.isUnavailable) await clock.advance(100);
@@ -245,4 +246,86 @@ test("forced closed it takes requests whatever happens", async (t) => {
 	fixture.breaker.force(null);
 	await fixture.clock.advance(0);
 	assert.equal(fixture.breaker.state, "open", "its probe finds it out at once");
+});
+
+for (const isFound of [true, false]) {
+	test(`one client's faults alone do not open it: boost's own check does, if it ${isFound ? "fails" : "passes"}, too`, async (t) => {
+		for (const fault of [...CHARGED, "loop", "internal"] as const) {
+			for (const kind of KINDS) {
+				const fixture = new BreakerFixture(t);
+				fixture.client = "198.51.100.7";
+				fixture.breaker.start();
+				await fixture.clock.advance(100);
+				const before = fixture.thorough.length;
+				fixture.found = isFound ? "notReady" : "ok";
+				for (let i = 0; i < 10 && fixture.trips.length === 0; i++) {
+					await fixture.say(fault, kind, `0x${i}`);
+					assert.equal(fixture.thorough.at(before), true, "it is asked at once, as a submission would");
+					await fixture.clock.advance(100);
+				}
+				assert.deepEqual(fixture.trips, isFound ? ["notReady"] : [], `${kind} ${fault}`);
+				if (isFound) continue;
+				// Another client meets the same.
+				fixture.client = "198.51.100.8";
+				await fixture.say(fault, kind, "0xb");
+				const isAnswer = fault === "internal";
+				const reason = isAnswer
+					? kind === "submission"
+						? ["storm"]
+						: []
+					: fault === "loop"
+						? [fault]
+						: ["faults"];
+				assert.deepEqual(fixture.trips, reason, `${kind} ${fault}`);
+			}
+		}
+	});
+}
+
+test("one network's addresses are one client", async (t) => {
+	const fixture = new BreakerFixture(t);
+	for (const client of ["2001:db8:1:1::1", "2001:db8:1:2::2", "2001:db8:1:3::3", "2001:db8:1:4::4"]) {
+		fixture.client = client;
+		await fixture.say("reset", "submission", undefined, 100);
+	}
+	assert.deepEqual(fixture.trips, []);
+	fixture.client = "2001:db8:2:1::1";
+	await fixture.say("reset", "submission", undefined, 100);
+	assert.deepEqual(fixture.trips, ["faults"]);
+});
+
+test("submissions wait for one check of what would have opened it, however often one client meets it", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.probeMs = 100;
+	fixture.breaker.start();
+	await fixture.clock.advance(150);
+	fixture.client = "198.51.100.7";
+	for (const _ of [1, 2, 3]) fixture.send().end("reset");
+	await fixture.clock.advance(0);
+	const [other, read] = [fixture.send(), fixture.send("read")];
+	assert.deepEqual([other.isBegun, read.isBegun], [false, true]);
+	for (let ms = 0; ms < 200; ms += 10) {
+		fixture.send("read").end("answered");
+		await fixture.clock.advance(10);
+		assert.equal(other.isBegun, ms >= 90, `after ${ms} ms`);
+		fixture.send("read").end("reset");
+	}
+	fixture.other.isUnavailable = true;
+	for (const _ of [1, 2, 3]) fixture.send("read").end("reset");
+	await fixture.clock.advance(0);
+	assert.equal(fixture.send().isBegun, true, "nobody else takes it");
+});
+
+test("a check that began before a fault does not speak for the time after it", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.client = "198.51.100.7";
+	fixture.probeMs = 200;
+	fixture.breaker.start();
+	await fixture.clock.advance(100);
+	await fixture.say("reset");
+	await fixture.clock.advance(100);
+	assert.deepEqual(fixture.probedAt, [0, 200], "the next one begins when that one ends");
+	assert.deepEqual(fixture.thorough, [false, true]);
+	await fixture.clock.advance(250);
+	assert.deepEqual(fixture.probedAt, [0, 200], "one is enough");
 });

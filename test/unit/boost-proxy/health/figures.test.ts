@@ -12,14 +12,14 @@ function counting() {
 	const time = { now: 0 };
 	const figures = new Figures(() => time.now);
 	const take = (attempted: Attempted, kind: "read" | "submission", tookMs: number) =>
-		figures.count(attempted, { kind, tookMs, noneAnswered: false }, BREAKER_OPTIONS);
+		figures.count(attempted, { kind, client: null, tookMs, noneAnswered: false }, BREAKER_OPTIONS);
 	const say = (
 		outcome: Attempted["outcome"],
 		sender?: string,
 		kind: "read" | "submission" = "submission",
 	) => {
 		take(sender === undefined ? { outcome } : { outcome, sender }, kind, 0);
-		return figures.stormSenders;
+		return figures.storm.count;
 	};
 	return { time, figures, say, take };
 }
@@ -58,9 +58,9 @@ test("senders are forgotten after ten seconds, and beyond a bound", () => {
 
 test("silence counts from the last answer or the oldest in flight, separately for submissions", () => {
 	const { time, figures, say } = counting();
-	const read = figures.begin("read");
+	const read = figures.begin("read", null);
 	time.now = 100;
-	const submission = figures.begin("submission");
+	const submission = figures.begin("submission", null);
 	time.now = 150;
 	assert.deepEqual(figures.all, { count: 2, silentMs: 150 });
 	assert.deepEqual(figures.submissions, { count: 1, silentMs: 50 });
@@ -76,4 +76,32 @@ test("silence counts from the last answer or the oldest in flight, separately fo
 		[figures.all, figures.submissions, figures.oldestMs],
 		[{ count: 0, silentMs: 0 }, { count: 0, silentMs: 0 }, 0],
 	);
+});
+
+test("whether clients of two networks met it; boost's own requests are of none", () => {
+	const rows = [
+		[[], false],
+		[["192.0.2.1", "192.0.2.1", "192.0.2.1"], false],
+		[["192.0.2.1", null, "192.0.2.1"], false],
+		[[null, null], false],
+		[[null, "192.0.2.1"], false],
+		[["192.0.2.1", "192.0.2.2"], true],
+		[[null, "192.0.2.1", null, "192.0.2.2", "192.0.2.2"], true],
+	] as const;
+	for (const [clients, isShared] of rows) {
+		const figures = new Figures(() => 0);
+		for (const [i, client] of clients.entries()) {
+			figures.begin("submission", client);
+			const seen = { kind: "submission", client, tookMs: 5, noneAnswered: false } as const;
+			figures.count({ outcome: "reset" }, seen, BREAKER_OPTIONS);
+			figures.count({ outcome: "internal", sender: `0x${i}` }, seen, BREAKER_OPTIONS);
+		}
+		const { submission } = figures.faults;
+		const found = [submission.isShared, figures.submissionsAreShared, figures.storm.isShared];
+		assert.deepEqual(found, [isShared, isShared, isShared], clients.join());
+		assert.deepEqual([submission.count, figures.storm.count], [clients.length, clients.length]);
+		const answered = { kind: "submission", client: null, tookMs: 5, noneAnswered: false } as const;
+		figures.count({ outcome: "answered" }, answered, BREAKER_OPTIONS);
+		assert.deepEqual([submission.count, submission.isShared], [0, false], "an answer ends the row");
+	}
 });

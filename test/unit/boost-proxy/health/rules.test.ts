@@ -13,14 +13,15 @@ import {
 	mustWaitFor,
 	probationMs,
 	type RuleInput,
-	reasonOfAttempt,
 	reasonOfProbe,
+	suspicionOf,
 	wantsProbe,
 } from "../../../../boost-proxy/health/rules.ts";
 import { BREAKER_OPTIONS as SETTINGS } from "../../../support/breakerFixture.ts";
 
 const WELL = { isProbation: false, hasAlternative: true };
 const PROBATION = { isProbation: true, hasAlternative: true };
+const NONE = { count: 0, isShared: false };
 const ALONE = { isProbation: false, hasAlternative: false };
 
 function health(
@@ -29,9 +30,10 @@ function health(
 	settings: Partial<HealthSettings> = {},
 ): RuleInput {
 	const none = { count: 0, silentMs: 0 };
-	const counted = { faults: { read: 0, submission: 0 }, stormSenders: 0, all: none, submissions: none };
+	const counted = { faults: { read: NONE, submission: NONE }, storm: NONE, all: none, submissions: none };
+	const more = { submissionsAreShared: true, submissionMs: 0 };
 	return {
-		...{ figures: { ...counted, submissionMs: 0, ...figures }, settings: { ...SETTINGS, ...settings } },
+		...{ figures: { ...counted, ...more, ...figures }, settings: { ...SETTINGS, ...settings } },
 		...circumstances,
 	};
 }
@@ -59,12 +61,13 @@ test("which outcomes count as faults, by upstream, kind and duration", () => {
 	}
 });
 
-test("which outcomes open the breaker, and with which reason", () => {
+test("which outcomes open the breaker, and with which reason; after one client's faults it is checked first", () => {
 	for (const [outcome, inRow, noneAnswered, circumstances, reason] of [
 		["answered", 9, true, PROBATION, null],
 		["aborted", 9, true, PROBATION, null],
 		["tooLarge", 9, true, PROBATION, null],
 		["refused", 1, false, WELL, "refused"],
+		["loop", 1, false, WELL, "loop"],
 		["reset", 1, false, WELL, null],
 		["reset", 2, true, WELL, null],
 		["reset", 3, false, WELL, "faults"],
@@ -75,12 +78,19 @@ test("which outcomes open the breaker, and with which reason", () => {
 		["timeout", 1, false, PROBATION, "timeout"],
 	] as const) {
 		// The row of reads is none of submissions.
-		const figures = { faults: { read: 9, submission: inRow } };
-		const seen = { kind: "submission", tookMs: 4_000, noneAnswered } as const;
-		const found = reasonOfAttempt(outcome, seen, health(figures, circumstances));
-		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${noneAnswered}`);
+		for (const isShared of [true, false]) {
+			const row = { count: inRow, isShared };
+			const figures = { faults: { read: { count: 9, isShared: !isShared }, submission: row } };
+			const seen = { kind: "submission", client: null, tookMs: 4_000, noneAnswered } as const;
+			const found = suspicionOf(outcome, seen, health(figures, circumstances));
+			// A refused connection has read nothing of any client's.
+			const expected = reason === null ? null : { reason, isShared: isShared || reason === "refused" };
+			assert.deepEqual(found, expected, `${outcome}, ${inRow} in a row, unheard: ${noneAnswered}`);
+		}
 	}
 });
+
+const SEEN = { kind: "submission", client: null, tookMs: 5, noneAnswered: false } as const;
 
 test("how many senders are a storm", () => {
 	for (const [stormSenders, storm, circumstances, expected] of [
@@ -90,21 +100,24 @@ test("how many senders are a storm", () => {
 		[2, 5, PROBATION, "storm"],
 		[1, 1, PROBATION, "storm"],
 	] as const) {
-		const seen = { kind: "submission", tookMs: 5, noneAnswered: false } as const;
-		const found = reasonOfAttempt("internal", seen, health({ stormSenders }, circumstances, { storm }));
-		assert.equal(found, expected, `${stormSenders} of ${storm}`);
+		for (const isShared of [true, false]) {
+			const figures = { storm: { count: stormSenders, isShared } };
+			const found = suspicionOf("internal", SEEN, health(figures, circumstances, { storm }));
+			const suspicion = expected === null ? null : { reason: expected, isShared };
+			assert.deepEqual(found, suspicion, `${stormSenders} of ${storm}`);
+		}
 	}
-	const theirs = health({ stormSenders: 1_000 }, PROBATION, { upstream: "fallback" });
-	const seen = { kind: "submission", tookMs: 5, noneAnswered: false } as const;
-	assert.equal(reasonOfAttempt("internal", seen, theirs), null, "a third party's is none");
+	const figures = { storm: { count: 1_000, isShared: true } };
+	const theirs = health(figures, PROBATION, { upstream: "fallback" });
+	assert.equal(suspicionOf("internal", SEEN, theirs), null, "a third party's is none");
 });
 
 test("what a new request waits for, when a probe is needed, and when it is a stall", () => {
-	const NONE = [0, 0] as const;
+	const IDLE = [0, 0] as const;
 	for (const [what, all, submissions, submissionMs, circumstances, expected] of [
-		["nothing is in flight", NONE, NONE, 0, WELL, [null, null, false, false]],
+		["nothing is in flight", IDLE, IDLE, 0, WELL, [null, null, false, false]],
 		["few are silent", [15, 3_999], [15, 3_999], 0, WELL, [null, null, false, false]],
-		["one is silent for a share", [1, 4_000], NONE, 0, WELL, ["probe", "probe", true, false]],
+		["one is silent for a share", [1, 4_000], IDLE, 0, WELL, ["probe", "probe", true, false]],
 		["a burst", [200, 49], [200, 49], 0, WELL, [null, null, false, false]],
 		["many are silent for a moment", [16, 50], [8, 50], 0, WELL, ["probe", "probe", false, false]],
 		["for long", [16, 250], [8, 250], 0, WELL, ["probe", "probe", true, false]],
@@ -143,14 +156,16 @@ test("what a new request waits for, when a probe is needed, and when it is a sta
 });
 
 test("when a probe asks as a submission would", () => {
-	for (const [silentMs, isUnavailable, expected] of [
-		[0, false, false],
-		[399, false, false],
-		[400, false, true],
-		[0, true, true],
+	for (const [silentMs, isUnavailable, isSuspected, expected] of [
+		[0, false, false, false],
+		[399, false, false, false],
+		[400, false, false, true],
+		[0, true, false, true],
+		[0, false, true, true],
 	] as const) {
 		const { figures } = health({ submissions: { count: silentMs === 0 ? 0 : 1, silentMs } });
-		assert.equal(mustProbeSubmission(figures, isUnavailable), expected, `${silentMs} ${isUnavailable}`);
+		const found = mustProbeSubmission(figures, { isUnavailable, isSuspected });
+		assert.equal(found, expected, `${silentMs} ${isUnavailable} ${isSuspected}`);
 	}
 });
 

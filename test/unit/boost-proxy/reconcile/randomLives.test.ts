@@ -148,7 +148,7 @@ class Process {
 	async stray(to: UpstreamName): Promise<void> {
 		const [tx] = TXS[0] ?? assert.fail();
 		const sendable = { ...tx, path: "fast", search: "" } as const;
-		await this.#upstreams[to].deliver(sendable, { deadlineMs: 1_000, caller: null, whole: null });
+		await this.#upstreams[to].deliver(sendable, { deadlineMs: 1_000, caller: null });
 	}
 
 	isOut(name: UpstreamName, isOut: boolean): void {
@@ -248,7 +248,7 @@ class Process {
 				...{ signer: null, origin: null, via: null, signature: null, requestId: null },
 				life: { bytes: 0, onGone: () => {} },
 			},
-			...{ path: "fast", search: "", target: null, whole: null },
+			...{ path: "fast", search: "", target: null },
 			until: this.#clock.monotonic() + BUDGET_MS,
 			routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 			...changed,

@@ -138,7 +138,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 			life: { bytes: 0, onGone: () => {} },
 		},
 		target: null,
-		...{ path: "fast", search: "", whole: null },
+		...{ path: "fast", search: "" },
 		until: clock.monotonic() + budgetMs,
 		routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 		...changed,

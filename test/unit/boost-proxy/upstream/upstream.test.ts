@@ -9,16 +9,15 @@ import { signedTransaction } from "../../../support/txFactory.ts";
 import { FarSide, NearSide, refusal, Tap } from "../wire.ts";
 
 const TX = signedTransaction({});
-const RAW = `0x${TX.raw.toString("hex")}`;
 const SENDABLE = { hash: TX.hash, from: TX.from, raw: TX.raw, path: "noreverts", search: "a=b" } as const;
 const ASKER = {
 	...{ address: "192.0.2.9", signer: "0x00000000000000000000000000000000000000aa" },
 	...{ origin: "https://wallet.example", via: null, signature: "0xsig:0x01", requestId: null },
 	life: { bytes: 0, onGone: () => {} },
 };
-/** As the client wrote it. */
-const WHOLE = `{ "params": ["${RAW}"], "id": "x", "method": "eth_sendRawTransaction", "jsonrpc": "2.0" }`;
-const SIGNED = { deadlineMs: 1_000, caller: ASKER, whole: { body: Buffer.from(WHOLE), id: "x" } };
+const SIGNED = { deadlineMs: 1_000, caller: ASKER };
+/** Boost's own request for it. */
+const OWN = `{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${TX.raw.toString("hex")}"]}`;
 const TOO_LOW = refusal("nonce too low: next nonce 4, tx nonce 0");
 
 async function fixture(t: TestContext, dialect: DialectName | null, connections = 256) {
@@ -35,10 +34,11 @@ async function fixture(t: TestContext, dialect: DialectName | null, connections 
 	return { near, far, clock };
 }
 
-test("our relay gets the client's address and the secret", async (t) => {
+test("our relay gets the client's address, its signer and the secret, with a request of boost's own", async (t) => {
 	const { near, far } = await fixture(t, null);
-	await near.deliver(SENDABLE, { ...SIGNED, whole: null });
+	await near.deliver(SENDABLE, SIGNED);
 	const [left] = far.left;
+	assert.deepEqual(far.arrived, [OWN]);
 	assert.equal(left?.target, "/noreverts?a=b");
 	assert.deepEqual(left?.headers, {
 		"x-boost-auth": "s3cret",
@@ -48,21 +48,22 @@ test("our relay gets the client's address and the secret", async (t) => {
 	});
 });
 
-test("an unchanged body is sent with its signature", async (t) => {
+test("an unchanged body of reads is sent with its signature", async (t) => {
 	const { near, far } = await fixture(t, null);
-	const delivery = await near.deliver(SENDABLE, SIGNED);
-	assert.equal(delivery?.kind, "acknowledged");
-	assert.deepEqual(far.arrived, [WHOLE]);
+	far.onCall = () => ({ result: "0x1" });
+	const body = '{ "params": [], "id": "x", "method": "eth_gasPrice", "jsonrpc": "2.0" }';
+	await near.read(Buffer.from(body), { ...SIGNED, path: "fast", search: "", ids: ["x"], batch: false });
+	assert.deepEqual(far.arrived, [body]);
 	const [left] = far.left;
 	assert.equal(left?.headers["x-flashbots-signature"], ASKER.signature);
 	assert.equal(left?.headers["x-boost-signer"], undefined);
 });
 
-test("a third party gets nothing of the client, and never the unchanged body", async (t) => {
+test("a third party gets nothing of the client", async (t) => {
 	const { near, far } = await fixture(t, "mevblocker");
 	await near.deliver(SENDABLE, SIGNED);
 	assert.deepEqual(far.left[0]?.headers, {});
-	assert.match(far.arrived.join(), /^\{"jsonrpc":"2\.0","id":1,"method":"eth_sendRawTransaction"/);
+	assert.deepEqual(far.arrived, [OWN]);
 });
 
 for (const known of [true, false]) {
@@ -98,8 +99,8 @@ test("both questions share one deadline", async (t) => {
 test("a request that found no free connection is not counted", async (t) => {
 	const { near, far, clock } = await fixture(t, null, 1);
 	far.onSubmission = () => "hangs";
-	const first = near.deliver(SENDABLE, { ...SIGNED, whole: null });
-	const second = near.deliver(SENDABLE, { ...SIGNED, whole: null, deadlineMs: 500 });
+	const first = near.deliver(SENDABLE, SIGNED);
+	const second = near.deliver(SENDABLE, { ...SIGNED, deadlineMs: 500 });
 	await clock.advance(500);
 	assert.deepEqual(await second, { kind: "failed", fault: "timeout", sent: false });
 	await clock.advance(500);

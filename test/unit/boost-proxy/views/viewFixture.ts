@@ -210,7 +210,7 @@ export class ViewFixture {
 				requestId: null,
 				life,
 			},
-			...{ path: "fast", target: null, search: "", whole: null, until: this.clock.monotonic() + budgetMs },
+			...{ path: "fast", target: null, search: "", until: this.clock.monotonic() + budgetMs },
 			routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 		};
 	}
