@@ -342,7 +342,7 @@ test("pings weigh as much as calls; over the limit the newest is answered when t
 		const pongs: string[] = [];
 		client.socket.on("pong", (data) => pongs.push(data.toString()));
 		const texts = Array.from({ length: 30 }, (_, i) => `${i}`);
-		// In one piece: of what the server has read the newest is answered, and then it reads no more for a while.
+		// Of what the server has read the newest is answered, and then it reads no more for a while.
 		wireOf(client).cork();
 		for (const text of texts) client.socket.ping(text);
 		wireOf(client).uncork();
@@ -354,8 +354,13 @@ test("pings weigh as much as calls; over the limit the newest is answered when t
 		assert.deepEqual(await other.next(), OK);
 		assert.deepEqual([pongs, client.unread], [texts.slice(0, 20), 0]);
 		await clock.advance(1_000);
-		await until("the newest is answered", () => pongs.length > 20);
-		assert.deepEqual(pongs, [...texts.slice(0, 20), "29"]);
+		// On a busy machine the server may read them in two pieces.
+		await until("the newest is answered", async () => {
+			if (pongs.length > 20 && pongs.at(-1) !== "29") await clock.advance(1_000);
+			return pongs.at(-1) === "29";
+		});
+		const late = pongs.slice(20).map(Number);
+		assert.ok(late.length < 5 && late.every((one, i) => one > (late[i - 1] ?? 20)), pongs.join());
 		assert.deepEqual(await client.next(), OK);
 		client.terminate();
 		other.terminate();
