@@ -212,7 +212,7 @@ export const TRIP_REASONS = {
 	refused: "connections are refused",
 	reset: "connections are reset",
 	loop: "it leads back to boost itself",
-	timeout: "it answers too late",
+	timeout: "it does not answer in time",
 	httpStatus: "it answers with an error of HTTP",
 	notJsonRpc: "it does not answer with JSON-RPC",
 	wrongHash: "it answers with another hash",

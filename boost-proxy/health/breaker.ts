@@ -88,8 +88,8 @@ export class UpstreamBreaker implements Breaker {
 	#state: BreakerState = "closed";
 	#reason: TripReason | null = null;
 	#since: number;
-	/** The hint that was logged last. */
-	#told: string | null = null;
+	/** The causes that were logged since it opened: reasons with their hints. */
+	#logged = new Set<string>();
 	#forced: "open" | "closed" | null = null;
 	#isStopped = false;
 	/** Successful probes in a row while it is open. */
@@ -344,14 +344,14 @@ export class UpstreamBreaker implements Breaker {
 	#probedOut(outcome: ProbeOutcome): void {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
-		// Requests that hang open it before a probe has found out why they do.
-		const reason = outcome === "node" ? outcome : this.#reason;
+		// The latest cause is the one to look at: what opened it may be over.
+		const reason = outcome === "ok" ? this.#reason : outcome;
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
 		// While open it is probed twice as often, so that it closes soon.
 		this.#rounds.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
 		if (isProof) this.#close();
 		else this.#enter(this.#successes === 0 ? "open" : "half-open", reason);
-		if (outcome !== "ok") this.#tellHint(outcome);
+		if (outcome !== "ok") this.#logCause(outcome);
 	}
 
 	#trip(reason: TripReason): void {
@@ -363,7 +363,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#rounds.plan(this.#backoffMs);
 		this.#enter("open", reason);
 		const hint = this.#hint;
-		this.#told = hint;
+		this.#logged = new Set([`${reason} ${hint}`]);
 		log.warn("breaker opened", {
 			upstream: this.upstream,
 			reason,
@@ -374,11 +374,13 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	/** What keeps it open may be something else than what opened it: a relay that starts first refuses connections. */
-	#tellHint(reason: ProbeOutcome & TripReason): void {
+	#logCause(reason: ProbeOutcome & TripReason): void {
 		const hint = this.#hint;
-		if (hint === null || hint === this.#told) return;
-		this.#told = hint;
-		this.#dependencies.log.warn("still out", { upstream: this.upstream, reason, hint });
+		const cause = `${reason} ${hint}`;
+		if (this.#logged.has(cause)) return;
+		this.#logged.add(cause);
+		const { log } = this.#dependencies;
+		log.warn("still down", { upstream: this.upstream, reason, ...(hint === null ? {} : { hint }) });
 	}
 
 	#close(): void {

@@ -123,6 +123,7 @@ export class BreakerFixture {
 			onTrip: (reason) => this.trips.push(reason),
 			onProbe() {},
 			said: () => "its own words",
+			hint: () => "where to look",
 		});
 		this.breaker.onChange(() => this.changes.push(this.breaker.state));
 		if (!isNew) this.breaker.note({ outcome: "answered" });

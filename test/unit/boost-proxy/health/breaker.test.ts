@@ -53,16 +53,18 @@ test("it is probed while it is closed, and opens with the probe's reason", async
 	}
 });
 
-test("what a probe finds out of the node while it is open is its reason from then on", async (t) => {
+test("the latest cause that a probe finds is why it is open, with what to look at", async (t) => {
 	const fixture = new BreakerFixture(t);
 	fixture.breaker.start();
 	await fixture.clock.advance(0);
 	fixture.found = "refused";
 	await fixture.clock.advance(1_000);
 	for (const [found, reason, hint] of [
-		["httpStatus", "refused", null],
+		["reset", "reset", null],
+		["httpStatus", "httpStatus", "where to look"],
 		["node", "node", "its own words"],
-		["httpStatus", "node", "its own words"],
+		["loop", "loop", "where to look"],
+		["timeout", "timeout", null],
 	] as const) {
 		fixture.found = found;
 		await fixture.clock.advance(5_000);
