@@ -212,7 +212,11 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			return report === null ? NOT_TAKEN : jsonAnswer(200, report);
 		},
 	};
-	const checks = [upstreamCheck(upstreams), ...(parts.part === null ? [] : [partCheck(parts.part)])];
+	const checks = [
+		upstreamCheck(upstreams),
+		clientTrust.check,
+		...(parts.part === null ? [] : [partCheck(parts.part)]),
+	];
 	const routes: readonly Route[] = [
 		status,
 		journal,

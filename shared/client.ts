@@ -20,11 +20,17 @@ export interface Client {
 	readonly signer: string | null;
 	/** Whether the address comes from the proxy that knows the shared secret. */
 	readonly vouched: boolean;
+	/** The setting because of which a sender of `X-Boost-Auth` is not believed about its client; undefined: none was sent, or it is. */
+	readonly unbelieved?: Unbelieved | undefined;
 	/** Set if the address is a proxy's, which names a client but is not believed: it may be that of many clients. */
 	readonly isProxy?: true | undefined;
 	/** The boosts that the request came through, as their entries in `Via`; only boost reads them. */
 	readonly via?: string | undefined;
 }
+
+/** `BOOST_SECRET`: it differs, or is not set here. `TRUST_PROXY`: as many proxies as it says would send other entries. */
+export const UNBELIEVED = ["BOOST_SECRET", "TRUST_PROXY"] as const;
+export type Unbelieved = (typeof UNBELIEVED)[number];
 
 interface AddressOptions {
 	/**
@@ -42,6 +48,8 @@ export interface ClientAddress {
 	/** Like {@link Client.address}. */
 	readonly address: string;
 	readonly vouched: boolean;
+	/** As {@link Client.unbelieved}. */
+	readonly unbelieved?: Unbelieved | undefined;
 	/** As {@link Client.isProxy}. */
 	readonly isProxy?: true | undefined;
 	/** Like {@link Client.via}. */
@@ -85,9 +93,7 @@ export function addressReader(options: AddressOptions): ReadAddress {
 		const from = readNetwork(headers, socketAddress);
 		// Boost has seen the host that the page was asked for, and may send without a page's headers what one has sent before.
 		const isPage = from.vouched ? headers["x-boost-page"] !== undefined : isOthersPage(headers);
-		if (!isPage) return from;
-		const { address, vouched, isProxy } = from;
-		return { address: pageAddress(address), vouched, isProxy };
+		return isPage ? { ...from, address: pageAddress(from.address) } : from;
 	};
 }
 
@@ -100,18 +106,19 @@ function networkReader(options: AddressOptions): ReadAddress {
 		if (forwarded === undefined) return { address: direct, vouched: false };
 		const entries = String(forwarded).split(",");
 		const auth = headers["x-boost-auth"];
-		if (typeof auth === "string" && (isSecret(auth, secret) || isSecret(auth, digestOf(ownSecret())))) {
+		let unbelieved: Unbelieved | undefined;
+		if (typeof auth === "string") {
+			const isBoosts = isSecret(auth, secret) || isSecret(auth, digestOf(ownSecret()));
 			// Boost overwrites the header, so its entry is the only one, or comes before those of `trustProxy` proxies.
-			const named =
-				entries.length === 1 || entries.length === 1 + trustProxy
-					? normalAddress(entries[0] ?? "")
-					: undefined;
+			const isOnly = entries.length === 1 || entries.length === 1 + trustProxy;
+			const named = isBoosts && isOnly ? normalAddress(entries[0] ?? "") : undefined;
 			if (named !== undefined) return { address: named, vouched: true };
+			unbelieved = isBoosts ? "TRUST_PROXY" : "BOOST_SECRET";
 		}
 		const forwardedFor =
 			trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
-		if (forwardedFor === undefined) return { address: direct, vouched: false, isProxy: true };
-		return { address: forwardedFor, vouched: false };
+		if (forwardedFor === undefined) return { address: direct, vouched: false, unbelieved, isProxy: true };
+		return { address: forwardedFor, vouched: false, unbelieved };
 	};
 }
 
@@ -237,6 +244,9 @@ export function identify(
 }
 
 /** No spread: this runs for each request. */
-function clientFrom({ address, vouched, isProxy, via }: ClientAddress, signer: string | null): Client {
-	return { address, signer, vouched, isProxy, via };
+function clientFrom(
+	{ address, vouched, unbelieved, isProxy, via }: ClientAddress,
+	signer: string | null,
+): Client {
+	return { address, signer, vouched, unbelieved, isProxy, via };
 }

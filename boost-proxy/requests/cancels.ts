@@ -40,6 +40,8 @@ export interface CancelsDependencies {
 
 const NOT_PENDING = "transaction not found or no longer pending";
 const NO_ROW = "the relay is out, and the journal does not hold it";
+const NOT_BELIEVED =
+	"the relay does not believe boost about its clients and refuses their cancels; its operator has to correct BOOST_SECRET or TRUST_PROXY";
 const NOT_HEARD = "the relay has not been heard yet, and the journal does not hold it";
 const ELSEWHERE = "another boost has it, and does not answer";
 const UNREACHED =
@@ -86,8 +88,10 @@ export class Cancels {
 			if (row.desired !== "cancelled") throw notPending();
 			return !bySender || row.bySender || this.#cancelForAll(row, state);
 		}
-		const relayJudges = relayKnowsClient() === true && !upstreams.relay.breaker.isUnavailable;
+		const knowsClient = relayKnowsClient();
+		const relayJudges = knowsClient === true && !upstreams.relay.breaker.isUnavailable;
 		if (!may && !relayJudges) throw notPending();
+		if (knowsClient === false && isHolder(row.at.relay)) throw unavailable(NOT_BELIEVED);
 		// An owner at the relay alone takes back its wish there; what the row's owners want stays.
 		if (!may && !isHolder(row.at.relay)) return this.#unknown(hash, state);
 		if (!bySender && (await this.#takesBackOne(row, state, may))) return true;
@@ -226,8 +230,8 @@ export class Cancels {
 	async #unknown(hash: string, state: RequestState): Promise<true> {
 		const { upstreams, reconciler, relayKnowsClient } = this.#dependencies;
 		const knowsClient = relayKnowsClient();
-		if (knowsClient !== true && state.caller.signer === null) {
-			if (knowsClient === false) throw notPending();
+		if (knowsClient !== true) {
+			if (knowsClient === false) throw unavailable(NOT_BELIEVED);
 			throw unavailable(upstreams.relay.breaker.isUnavailable ? NO_ROW : NOT_HEARD);
 		}
 		const outcome = await reconciler.cancelAtRelay(hash, state);

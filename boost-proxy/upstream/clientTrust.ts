@@ -1,23 +1,28 @@
-// Whether the relay takes boost's word for who its clients are. If not, it takes all of them for one and can't judge who may cancel.
+// Whether the relay believes boost about who its clients are. If not, they are one client to it, which owns nothing: boost is not
+// ready then, and says why.
 
 import type { Background } from "../../shared/background.ts";
+import { UNBELIEVED } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
+import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { onBehalfOf } from "../domain/request.ts";
 
 export interface ClientTrustDependencies {
-	readonly relay: Pick<Upstream, "call">;
+	readonly relay: Pick<Upstream, "call" | "breaker">;
 	readonly background: Background;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
 
-/** Whether the relay accepts boost's information about clients. */
+/** Whether the relay believes what boost says of its clients. */
 export interface ClientTrust extends Component {
-	/** Null until the relay has been heard. */
+	/** Null until the relay has answered, and again after each of its outages: another may have come back. */
 	readonly isBelieved: boolean | null;
+	/** Fails once the relay has said that it does not believe boost. */
+	readonly check: ReadinessCheck;
 }
 
 /** Reserved for documentation, so that no client has it. https://www.rfc-editor.org/rfc/rfc5737 */
@@ -25,14 +30,24 @@ const TEST_ADDRESS = "192.0.2.113";
 const ASK_MS = 2_000;
 /** The relay's settings may change at each of its starts. */
 const AGAIN_MS = 5_000;
-/** While it has not been heard yet cancels are refused for that. */
+/** Until it has answered cancels are refused. */
 const FIRST_AGAIN_MS = 500;
+
+const UNKNOWN_CAUSE =
+	"the relay does not believe boost about its clients: is its BOOST_SECRET the same as boost's?";
+/** By the setting that the relay names. */
+const CAUSES: Readonly<Record<(typeof UNBELIEVED)[number], string>> = {
+	BOOST_SECRET: "the relay does not believe boost about its clients: its BOOST_SECRET differs from boost's",
+	TRUST_PROXY:
+		"the relay does not believe boost about its clients: its TRUST_PROXY is not the number of proxies between them",
+};
 
 /** Asks the relay every few seconds which address it sees for a test client. */
 export function createClientTrust(dependencies: ClientTrustDependencies): ClientTrust {
 	const { relay, background, clock, log } = dependencies;
 	const stopping = new AbortController();
-	let isBelieved: boolean | null = null;
+	/** Null: it does. Undefined: it has not answered. */
+	let cause: string | null | undefined;
 	const ask = async (): Promise<void> => {
 		const call = { method: "service_client", params: [] };
 		const answer = await relay.call(call, {
@@ -40,25 +55,29 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 			caller: onBehalfOf({ address: TEST_ADDRESS }),
 		});
 		if (answer === null) return;
-		const taken = answer.ok ? (answer.result as { address?: unknown } | null)?.address : undefined;
-		const believes = taken === TEST_ADDRESS;
-		if (!believes && isBelieved !== false) {
-			log.warn(
-				"the relay does not take boost's word for who its clients are: is BOOST_SECRET the same on both?",
-			);
-		}
-		isBelieved = believes;
+		const found = answer.ok ? causeIn(answer.result) : UNKNOWN_CAUSE;
+		if (found !== null && found !== cause) log.warn(found);
+		cause = found;
 	};
+	relay.breaker.onChange(() => {
+		cause = undefined;
+		if (!relay.breaker.isUnavailable) background.run("client trust", ask);
+	});
 	return {
 		name: "client trust",
 		get isBelieved() {
-			return isBelieved;
+			return cause === undefined ? null : cause === null;
+		},
+		check: {
+			name: "clients",
+			check: () => (typeof cause === "string" ? { ok: false, reason: cause } : { ok: true }),
 		},
 		async start() {
+			await ask();
 			background.run("client trust", async () => {
 				while (!stopping.signal.aborted) {
+					await pause(clock, cause === undefined ? FIRST_AGAIN_MS : AGAIN_MS, stopping.signal);
 					await ask();
-					await pause(clock, isBelieved === null ? FIRST_AGAIN_MS : AGAIN_MS, stopping.signal);
 				}
 			});
 		},
@@ -66,4 +85,12 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 			stopping.abort();
 		},
 	};
+}
+
+/** Why the relay does not believe boost, by its answer; null if it does. */
+function causeIn(result: unknown): string | null {
+	const { address, unbelieved } = (result ?? {}) as { address?: unknown; unbelieved?: unknown };
+	if (address === TEST_ADDRESS) return null;
+	const setting = UNBELIEVED.find((one) => one === unbelieved);
+	return setting === undefined ? UNKNOWN_CAUSE : CAUSES[setting];
 }

@@ -27,9 +27,10 @@ export function bundleClient(context: OwnerContext): { readonly owner: string; r
 	return { owner: bundleOwner(context), network: clientOf(context.client.address) };
 }
 
-/** Whether the request may cancel its client's bundles; an unsigned one of a web page may not. */
+/** Whether the request may cancel its client's bundles; an unsigned one of a web page, or by a boost that is not believed, may not. */
 export function mayCancel({ transport, client, origin }: OwnerContext): boolean {
-	return (transport === "http" && client.signer !== null) || !isWebPage(origin);
+	if (transport === "http" && client.signer !== null) return true;
+	return !isWebPage(origin) && client.unbelieved === undefined;
 }
 
 export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;

@@ -127,9 +127,13 @@ export function callerOf({ client, life }: Pick<CallContext, "client" | "life">)
 	return { client: clientOf(client.address), life };
 }
 
-/** What the request proves. Any web page can send requests from its visitor's address, so there the address proves nothing. */
+/**
+ * What the request proves. Any web page can send requests from its visitor's address, and a boost that is not believed sends those
+ * of all its clients, so there the address proves nothing.
+ */
 export function requesterOf({ transport, client, origin }: CallContext): Requester {
-	const provesSubmitter = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
+	const provesSubmitter =
+		!isWebPage(origin) && client.address !== UNKNOWN_ADDRESS && client.unbelieved === undefined;
 	return {
 		address: provesSubmitter ? client.address : null,
 		signer: transport === "http" ? client.signer : null,

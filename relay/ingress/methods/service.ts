@@ -2,7 +2,7 @@
 // OpenRPC document.
 
 import { z } from "zod";
-import { networkAddress } from "../../../shared/client.ts";
+import { networkAddress, UNBELIEVED } from "../../../shared/client.ts";
 import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
 import { coreMethod, relayMethod } from "../methodDependencies.ts";
 
@@ -14,11 +14,16 @@ export const service_client = relayMethod({
 		address: z.string().describe("network address"),
 		signer: z.string().nullable().describe("address whose key signed the body, or null"),
 		vouched: z.boolean().describe("whether a proxy that knows the secret has named the address"),
+		unbelieved: z
+			.enum(UNBELIEVED)
+			.optional()
+			.describe("the relay's setting because of which X-Boost-Auth is not believed, if it was sent"),
 	}),
-	handle: (_params, { client: { address, signer, vouched } }) => ({
+	handle: (_params, { client: { address, signer, vouched, unbelieved } }) => ({
 		address: networkAddress(address),
 		signer,
 		vouched,
+		...(unbelieved === undefined ? {} : { unbelieved }),
 	}),
 });
 

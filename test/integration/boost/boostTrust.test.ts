@@ -3,8 +3,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import httpProxy from "http-proxy";
 import { type Clock, systemClock } from "../../../shared/clock.ts";
+import { freePort } from "../../devnet/freePort.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { WsClient } from "../../support/clients.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 import { startRecordingFallback } from "../../support/upstreams.ts";
@@ -61,6 +64,81 @@ it("/status, polled by a searcher, is the same before, with and after a hidden t
 	assert.equal(await polled(), before);
 	assert.equal(await fixture.boost.result("eth_cancelTransaction", [tx.hash]), true);
 	assert.equal(await polled(), before);
+});
+
+describe("a relay that does not believe boost about its clients", () => {
+	/** Appends to X-Forwarded-For, and the relay counts on none that does. */
+	let proxy: ReturnType<typeof httpProxy.createProxyServer>;
+	let port: number;
+	before(async () => {
+		port = await freePort();
+		proxy = httpProxy.createProxyServer({ target: fixture.system.client.url, xfwd: true });
+		proxy.listen(port, "127.0.0.1");
+	});
+	after(() => new Promise<void>((resolve) => proxy.close(resolve)));
+	for (const [what, env, words] of [
+		[
+			"has another BOOST_SECRET",
+			() => ({ BOOST_SECRET: "another" }),
+			"its BOOST_SECRET differs from boost's",
+		],
+		[
+			"counts other proxies",
+			() => ({ RELAY_URL: `http://127.0.0.1:${port}` }),
+			"its TRUST_PROXY is not the number of proxies between them",
+		],
+	] as const) {
+		it(`and ${what}: boost is not ready, says so, and no stranger cancels through it`, async () => {
+			const why = `the relay does not believe boost about its clients: ${words}`;
+			const boost = await fixture.startBoost({ env: { TRUST_PROXY: "1", ...env() } });
+			const ready = await boost.get("/readyz");
+			const { checks } = ready.json as { checks: { clients: unknown } };
+			assert.deepEqual([ready.status, checks.clients], [503, { ok: false, reason: why }]);
+
+			const { sign } = await fixture.users.actor();
+			const [own, direct] = [sign(), sign({ nonce: 1 })];
+			const user = { "x-forwarded-for": "198.51.100.1" };
+			const stranger = { "x-forwarded-for": "198.51.100.2" };
+			assert.equal(await boost.result("eth_sendRawTransaction", [own.raw], { headers: user }), own.hash);
+			await fixture.users.submit("/fullprivacy", direct);
+			const cancels = [own, direct].map(({ hash }, id) => ({
+				...{ jsonrpc: "2.0", id, method: "eth_cancelTransaction", params: [hash] },
+			}));
+			for (const path of ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"]) {
+				const socket = await WsClient.open(`${boost.url}${path}`, { headers: stranger });
+				for (const body of [
+					...cancels,
+					cancels,
+					[...cancels, { ...cancels[0], method: "eth_sendRawTransaction" }],
+				]) {
+					const { body: text } = await boost.post(body, { path, headers: stranger });
+					assert.doesNotMatch(text, /"result"/, `${path}: ${text}`);
+					socket.send(body);
+					assert.doesNotMatch(JSON.stringify(await socket.next()), /"result"/, path);
+				}
+				socket.terminate();
+			}
+			for (const tx of [own, direct])
+				assert.notEqual(await fixture.system.client.stage(tx.hash), "CANCELLED");
+			const { json } = await boost.post(cancels[0], { headers: user });
+			const { message } = (json as WireAnswer).error ?? {};
+			assert.match(
+				message ?? "",
+				/^no relay available: the relay does not believe boost/,
+				"not even its owner",
+			);
+			await boost.stop();
+		});
+	}
+
+	it("and then does: boost is ready, and passes on", async () => {
+		const { boost } = fixture;
+		await until("it is ready", async () => (await boost.get("/readyz")).status === 200);
+		const { hash, raw } = (await fixture.users.actor()).sign();
+		const sent = await boost.result("eth_sendRawTransaction", [raw], { path: "/fullprivacy" });
+		assert.equal(sent, hash);
+		assert.equal(await boost.result("eth_cancelTransaction", [hash], { path: "/fullprivacy" }), true);
+	});
 });
 
 for (const days of [8, -8]) {

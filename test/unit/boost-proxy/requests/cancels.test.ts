@@ -128,7 +128,11 @@ scenario(
 );
 
 for (const [relay, relayKnowsClient, heard] of [
-	["does not take boost's word for clients", false, NOT_PENDING],
+	[
+		"does not believe boost about clients",
+		false,
+		/no relay available: the relay does not believe boost about its clients/,
+	],
 	// A boost that has just started, or taken over, may be asked to cancel before its relay has ever answered.
 	["has not been heard of clients", null, /no relay available: the relay has not been heard yet/],
 ] as const) {
