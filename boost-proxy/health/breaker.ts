@@ -23,6 +23,7 @@ import {
 	type AttemptKind,
 	backoffMs,
 	closedProbeIntervalMs,
+	doubtfulProbeMs,
 	type HealthSettings,
 	isStalled,
 	mustProbeSubmission,
@@ -99,8 +100,8 @@ export class UpstreamBreaker implements Breaker {
 	#dispelled = 0;
 	/** The last of them that would have opened it, had another client met the same. */
 	#suspected = 0;
-	/** Whether the last probe while closed was doubtful. */
-	#isDoubted = false;
+	/** When the first of the doubtful probes began which were the last ones while closed, in monotonic ms; null: none was. */
+	#doubtedSince: number | null = null;
 	/** Whether it has ever answered: until then one successful probe closes it. */
 	#isProven = false;
 	/** Openings in a row soon after a closing. */
@@ -318,18 +319,20 @@ export class UpstreamBreaker implements Breaker {
 
 	/** `before`: the figures when the probe began. */
 	#probedClosed(outcome: ProbeOutcome, { answersBefore, sentAt }: InFlight, isThorough: boolean): void {
-		const tookMs = this.#clock.monotonic() - sentAt;
+		const now = this.#clock.monotonic();
+		const tookMs = now - sentAt;
 		const otherRequestWasAnswered = answersBefore !== this.#figures.answers;
 		const requestsAreSilent = this.#waiting.length > 0 || wantsProbe(this.#ruleInput);
 		const probe = {
 			tookMs,
 			otherRequestWasAnswered,
-			previousWasDoubtful: this.#isDoubted,
+			doubtedMs: this.#doubtedSince === null ? null : now - this.#doubtedSince,
 			requestsAreSilent,
+			requestsFail: this.#suspected > this.#dispelled,
 		};
 		const reason = reasonOfProbe(outcome, probe, this.#settings);
-		this.#isDoubted = reason === "doubt";
-		if (reason === "doubt") this.#rounds.plan(0);
+		this.#doubtedSince = reason === "doubt" ? (this.#doubtedSince ?? sentAt) : null;
+		if (reason === "doubt") this.#rounds.plan(doubtfulProbeMs(outcome, this.#settings));
 		else if (reason !== null) this.#trip(reason);
 		else {
 			// It was asked as a submission would be; that says nothing where many clients' submissions hang.
@@ -358,7 +361,7 @@ export class UpstreamBreaker implements Breaker {
 		const { random = Math.random, log } = this.#dependencies;
 		this.#relapses = this.#ruleInput.isProbation ? this.#relapses + 1 : 0;
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
-		const history = { isProven: this.#isProven, relapses: this.#relapses };
+		const history = { isProven: this.#isProven, relapses: this.#relapses, reason };
 		this.#backoffMs = backoffMs(history, this.#settings, random());
 		this.#rounds.plan(this.#backoffMs);
 		this.#enter("open", reason);
@@ -398,7 +401,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#state = state;
 		this.#reason = reason;
 		this.#figures.nextEpoch();
-		this.#isDoubted = false;
+		this.#doubtedSince = null;
 		this.#dispelled = this.#suspicions;
 		if (state !== "half-open") this.#successes = 0;
 		if (state === "closed") this.#opossum.close();

@@ -98,6 +98,10 @@ const STALL_MS = 400;
 const BUSY_FACTOR = 4;
 /** Random part of the backoff, so that many breakers do not close at the same time. */
 const JITTER = 0.2;
+/** In so many ms a balancer leaves out a relay that is not ready (docs/deploy/haproxy.cfg: two checks, 500 ms apart). */
+const BALANCER_MS = 1_000;
+/** Then such a relay is probed again, in ms. */
+const NOT_READY_AGAIN_MS = 500;
 /** A third party may rate-limit boost: while closed it is probed so many times less often than the relay. */
 const FALLBACK_PROBE_FACTOR = 5;
 /** Avoids overflow: 2 ** 20 times any backoff is beyond every maximum. */
@@ -211,20 +215,31 @@ export function reasonOfProbe(
 		readonly tookMs: number;
 		/** While it ran. */
 		readonly otherRequestWasAnswered: boolean;
-		readonly previousWasDoubtful: boolean;
+		/** Since the first of the doubtful probes before it, in ms; null: the previous one was not doubtful. */
+		readonly doubtedMs: number | null;
 		/** Whether they wait for an answer, or have got none for long. */
 		readonly requestsAreSilent: boolean;
+		/** Whether requests have met what opens the breaker if a probe fails, too. */
+		readonly requestsFail: boolean;
 	},
 	{ upstream, probeTimeoutMs }: HealthSettings,
 ): TripReason | "doubt" | null {
 	if (outcome === "ok") return null;
+	// It answers and says so itself: of several behind a balancer it may be the one that drains, and still serves.
+	if (outcome === "notReady" && upstream === "relay" && !probe.requestsFail)
+		return probe.doubtedMs !== null && probe.doubtedMs >= BALANCER_MS ? outcome : "doubt";
 	if (outcome !== "timeout" && outcome !== "node") return outcome;
 	// A third party is far away, and if our own event loop was blocked the time-out proves nothing.
 	const isDoubtful =
 		upstream === "fallback" || probe.otherRequestWasAnswered || probe.tookMs > 1.5 * probeTimeoutMs;
-	if (isDoubtful && !probe.previousWasDoubtful) return "doubt";
+	if (isDoubtful && probe.doubtedMs === null) return "doubt";
 	if (outcome === "node") return outcome;
 	return probe.requestsAreSilent ? "silence" : "timeout";
+}
+
+/** The time from a doubtful probe to the next one, in ms. */
+export function doubtfulProbeMs(outcome: ProbeOutcome, { probeIntervalMs }: HealthSettings): number {
+	return outcome === "notReady" ? Math.min(NOT_READY_AGAIN_MS, probeIntervalMs) : 0;
 }
 
 /** From the start of one successful probe of a closed breaker to that of the next, in ms. */
@@ -234,14 +249,18 @@ export function closedProbeIntervalMs({ upstream, probeIntervalMs }: HealthSetti
 
 /**
  * How long it is not probed, in ms, after `relapses` in a row. `isProven`: it has answered before; else it may still be
- * starting. `random`: from 0 up to 1.
+ * starting. `random`: from 0 up to 1. One that is up and says that it is not ready also says when it is.
  */
 export function backoffMs(
-	{ isProven, relapses }: { readonly isProven: boolean; readonly relapses: number },
+	{
+		isProven,
+		relapses,
+		reason,
+	}: { readonly isProven: boolean; readonly relapses: number; readonly reason: TripReason },
 	{ firstBackoffMs, maxBackoffMs, probeIntervalMs }: HealthSettings,
 	random: number,
 ): number {
-	if (!isProven) return probeIntervalMs;
+	if (!isProven || (reason === "notReady" && relapses === 0)) return probeIntervalMs;
 	const jitter = 1 - JITTER + 2 * JITTER * random;
 	const doubled = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(relapses, MAX_DOUBLINGS));
 	return Math.min(maxBackoffMs, doubled * jitter);

@@ -48,6 +48,12 @@ test("it is probed while it is closed, and opens with the probe's reason", async
 		assert.deepEqual(fixture.probedAt, [0, 1_000, 2_000]);
 		fixture.found = result;
 		await fixture.clock.advance(500);
+		// One of several that drains still serves.
+		if (result === "notReady") {
+			assert.deepEqual(fixture.trips, []);
+			await fixture.clock.advance(1_000);
+			assert.deepEqual(fixture.probedAt.slice(3), [3_000, 3_500, 4_000]);
+		}
 		assert.deepEqual(fixture.trips, [result]);
 		assert.equal(fixture.breaker.status().reason, result);
 	}
@@ -259,13 +265,13 @@ for (const isFound of [true, false]) {
 				fixture.breaker.start();
 				await fixture.clock.advance(100);
 				const before = fixture.thorough.length;
-				fixture.found = isFound ? "notReady" : "ok";
+				fixture.found = isFound ? "httpStatus" : "ok";
 				for (let i = 0; i < 10 && fixture.trips.length === 0; i++) {
 					await fixture.say(fault, kind, `0x${i}`);
 					assert.equal(fixture.thorough.at(before), true, "it is asked at once, as a submission would");
 					await fixture.clock.advance(100);
 				}
-				assert.deepEqual(fixture.trips, isFound ? ["notReady"] : [], `${kind} ${fault}`);
+				assert.deepEqual(fixture.trips, isFound ? ["httpStatus"] : [], `${kind} ${fault}`);
 				if (isFound) continue;
 				// Another client meets the same.
 				fixture.client = "198.51.100.8";
@@ -330,4 +336,24 @@ test("a check that began before a fault does not speak for the time after it", a
 	assert.deepEqual(fixture.thorough, [false, true]);
 	await fixture.clock.advance(250);
 	assert.deepEqual(fixture.probedAt, [0, 200], "one is enough");
+});
+
+test("of three relays behind a balancer one drains, and is asked by every third probe: nobody is refused", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.breaker.start();
+	let asked = 0;
+	const drainsUntil = 1_900;
+	fixture.instead = async () => {
+		asked += 1;
+		return asked % 3 === 1 && fixture.clock.monotonic() < drainsUntil ? "notReady" : "ok";
+	};
+	await fixture.clock.advance(10_000);
+	assert.deepEqual(fixture.trips, []);
+	// The only relay says so for longer.
+	fixture.instead = async () => "notReady";
+	await fixture.clock.advance(2_100);
+	assert.deepEqual(fixture.trips, ["notReady"]);
+	fixture.instead = async () => "ok";
+	await fixture.clock.advance(2_100);
+	assert.equal(fixture.breaker.state, "closed", "it says itself when it is ready again");
 });

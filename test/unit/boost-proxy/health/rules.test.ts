@@ -173,27 +173,32 @@ test("what follows from a probe of a closed breaker", () => {
 	const probe = {
 		tookMs: 500,
 		otherRequestWasAnswered: false,
-		previousWasDoubtful: false,
+		doubtedMs: null,
 		requestsAreSilent: false,
+		requestsFail: false,
 	};
 	for (const [outcome, more, isFallback, expected] of [
 		["ok", {}, false, null],
-		["ok", { previousWasDoubtful: true }, false, null],
+		["ok", { doubtedMs: 600 }, false, null],
 		["notReady", {}, true, "notReady"],
+		["notReady", {}, false, "doubt"],
+		["notReady", { doubtedMs: 999 }, false, "doubt"],
+		["notReady", { doubtedMs: 1_000 }, false, "notReady"],
+		["notReady", { requestsFail: true }, false, "notReady"],
 		["staleHead", { otherRequestWasAnswered: true }, false, "staleHead"],
 		["refused", {}, false, "refused"],
 		["probe", {}, false, "probe"],
 		["timeout", {}, false, "timeout"],
 		["timeout", { requestsAreSilent: true }, false, "silence"],
 		["timeout", { otherRequestWasAnswered: true }, false, "doubt"],
-		["timeout", { otherRequestWasAnswered: true, previousWasDoubtful: true }, false, "timeout"],
+		["timeout", { otherRequestWasAnswered: true, doubtedMs: 600 }, false, "timeout"],
 		["timeout", { tookMs: 750 }, false, "timeout"],
 		["timeout", { tookMs: 751 }, false, "doubt"],
 		["node", { requestsAreSilent: true }, false, "node"],
 		["node", { otherRequestWasAnswered: true }, false, "doubt"],
-		["node", { otherRequestWasAnswered: true, previousWasDoubtful: true }, false, "node"],
+		["node", { otherRequestWasAnswered: true, doubtedMs: 600 }, false, "node"],
 		["timeout", {}, true, "doubt"],
-		["timeout", { previousWasDoubtful: true }, true, "timeout"],
+		["timeout", { doubtedMs: 600 }, true, "timeout"],
 	] as readonly (readonly [ProbeOutcome, Partial<typeof probe>, boolean, string | null])[]) {
 		const found = reasonOfProbe(
 			outcome,
@@ -219,10 +224,14 @@ test("a backoff doubles with each relapse up to its maximum, with a fifth of jit
 		[0, 1, 1_200],
 		[3, 1, 5_000],
 	] as const) {
-		const found = backoffMs({ isProven: true, relapses }, settings, random);
+		const found = backoffMs({ isProven: true, relapses, reason: "reset" }, settings, random);
 		assert.equal(Math.round(found), expected, `${relapses} relapses, ${random}`);
 	}
-	assert.equal(backoffMs({ isProven: false, relapses: 0 }, settings, 1), 700, "it is only starting");
+	const starting = { isProven: false, relapses: 0, reason: "refused" } as const;
+	assert.equal(backoffMs(starting, settings, 1), 700, "it is only starting");
+	const notReady = { isProven: true, reason: "notReady" } as const;
+	assert.equal(backoffMs({ ...notReady, relapses: 0 }, settings, 1), 700, "it says when it is ready");
+	assert.equal(backoffMs({ ...notReady, relapses: 1 }, settings, 0.5), 2_000);
 });
 
 test("the probation lasts twice the last backoff, or twice a whole recovery where that is longer", () => {
