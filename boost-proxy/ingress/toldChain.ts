@@ -63,6 +63,10 @@ const WATCHED: ReadonlySet<string> = new Set([
 
 export class ToldChain implements ToldHeads {
 	readonly #head: ToldHead;
+	readonly #slot: SlotLength;
+	readonly #clock: Clock;
+	/** The relay's last higher head, and since when it is known (monotonic ms): no other can be more slots ahead of it than have passed. */
+	#anchor: { readonly number: number; readonly since: number } | null = null;
 	/** By transaction. */
 	readonly #receipts = recentlyUsed<true>(KEPT_RECEIPTS);
 	/** Numbers of blocks that clients were told of, by hash. */
@@ -77,10 +81,12 @@ export class ToldChain implements ToldHeads {
 			},
 		};
 		this.#head = new ToldHead(waits, dependencies);
+		this.#slot = slot;
+		this.#clock = dependencies.clock;
 	}
 
 	sawHead(number: bigint | number, by: UpstreamName, hash?: string): void {
-		this.#head.tell(Number(number), by);
+		this.#tell(Number(number), by);
 		if (hash !== undefined) this.#hashes.set(hash, Number(number));
 	}
 
@@ -98,7 +104,7 @@ export class ToldChain implements ToldHeads {
 		const told = status === 200 && body.length <= SHORT_BYTES ? HEIGHT.exec(body.toString("latin1")) : null;
 		if (told === null) return body;
 		const number = Number(told[1]);
-		const height = this.#head.tell(number, by);
+		const height = this.#tell(number, by);
 		return height === number ? body : (okAnswer(id, toQuantity(height)).text ?? body);
 	}
 
@@ -141,18 +147,32 @@ export class ToldChain implements ToldHeads {
 			if (block === null) continue;
 			if (head === undefined) {
 				head = await askHead();
-				if (head !== null) this.#head.tell(Number(head), by);
+				if (head !== null) this.#tell(Number(head), by);
 			}
 			if (head !== null && head < BigInt(block)) changed.set(keyOf(call), behind(block));
 		}
 		return changed.size === 0 ? body : rebuilt(calls, batch, answers, changed);
 	}
 
+	/** `by` says that `number` is its head. Returns what clients are told. */
+	#tell(number: number, by: UpstreamName): number {
+		const now = this.#clock.monotonic();
+		if (by !== "relay") {
+			const { number: known, since } = this.#anchor ?? { number: Number.POSITIVE_INFINITY, since: now };
+			return this.#head.tell(Math.min(number, known + 1 + Math.floor((now - since) / this.#slot.ms)), by);
+		}
+		// Until the relay has answered there is only the fallback's word, which ends with the outage.
+		if (this.#anchor === null && this.#head.by === "fallback") this.#head.restart(number, by);
+		const height = this.#head.tell(number, by);
+		if (height === number && this.#anchor?.number !== number) this.#anchor = { number, since: now };
+		return height;
+	}
+
 	/** The height that the client gets instead of the upstream's; null if they are the same. */
 	#told(result: unknown, by: UpstreamName): string | null {
 		const number = parseNodeQuantity(result);
 		if (number === null) return null;
-		const height = this.#head.tell(Number(number), by);
+		const height = this.#tell(Number(number), by);
 		return BigInt(height) === number ? null : toQuantity(height);
 	}
 

@@ -242,14 +242,20 @@ describe("without a trusted proxy", () => {
 	});
 });
 
-describe("if the relay has another secret, and treats all clients of boost as one", () => {
-	it("strangers still may not cancel, and the address in the journal may", async () => {
+describe("if the relay has another secret, and believes boost nothing about its clients", () => {
+	it("strangers still may not cancel, and owners hear what is wrong", async () => {
 		const unknown = await fixture.startBoost({ env: { BOOST_SECRET: "another one" } });
 		const [first, second] = [await held("/fast", unknown), await held("/fast", unknown)];
 		assert.deepEqual(outcome(await cancel(first.tx, THERE, "/fast", unknown)), NOT_PENDING);
-		assert.deepEqual(outcome(await cancel(first.tx, HERE, "/fast", unknown)), true);
 		const signed = { ...THERE, ...signature(cancelCall(second.tx), second.key) };
-		assert.deepEqual(outcome(await cancel(second.tx, signed, "/fast", unknown)), true);
+		for (const [{ tx }, headers] of [
+			[first, HERE],
+			[second, signed],
+		] as const) {
+			const { message } = outcome(await cancel(tx, headers, "/fast", unknown)) as { message: string };
+			assert.match(message, /^no relay available: the relay does not believe boost about its clients/);
+			assert.notEqual(await fixture.system.client.stage(tx.hash), "CANCELLED");
+		}
 		await unknown.stop();
 	});
 });

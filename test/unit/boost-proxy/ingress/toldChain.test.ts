@@ -1,0 +1,57 @@
+// How high the chain is, as clients are told: an upstream other than the relay can be no more slots ahead of it than have passed.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ToldChain } from "../../../../boost-proxy/ingress/toldChain.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+
+const SLOT_MS = 12_000;
+const FALSE = 1_000_000;
+
+function told() {
+	const clock = new ManualClock();
+	const chain = new ToldChain({ slot: { ms: SLOT_MS } }, { clock });
+	return { clock, chain };
+}
+
+test("a height that a fallback makes up is bounded by the relay's last and the slots since, and ends with the outage", async () => {
+	const { clock, chain } = told();
+	chain.sawHead(100, "relay");
+	await clock.advance(5_000);
+	for (const [slots, claimed, expected] of [
+		[0, FALSE, 101],
+		[1, FALSE, 102],
+		[2, 103, 103],
+		[3, FALSE, 104],
+		[10, FALSE, 111],
+	] as const) {
+		await clock.advance(5_000 + slots * SLOT_MS - clock.monotonic());
+		chain.sawHead(claimed, "fallback");
+		assert.equal(chain.height, expected, `after ${slots} slots`);
+	}
+	// What the relay has by then is not less.
+	await clock.advance(SLOT_MS);
+	chain.sawHead(111, "relay");
+	assert.equal(chain.height, 111);
+});
+
+test("a height that a fallback makes up before the relay has answered ends with the relay's first word", () => {
+	const { chain } = told();
+	chain.sawHead(FALSE, "fallback");
+	assert.equal(chain.height, FALSE, "nothing else is known");
+	chain.sawHead(100, "relay");
+	assert.equal(chain.height, 100);
+	chain.sawHead(FALSE, "fallback");
+	assert.equal(chain.height, 101);
+});
+
+test("the relay's own height is believed, and a moment of less from it moves no bound", async () => {
+	const { clock, chain } = told();
+	chain.sawHead(100, "relay");
+	await clock.advance(SLOT_MS);
+	chain.sawHead(99, "relay");
+	chain.sawHead(103, "fallback");
+	assert.equal(chain.height, 102);
+	chain.sawHead(500, "relay");
+	assert.equal(chain.height, 500, "as after a pause of boost's");
+});
