@@ -97,6 +97,8 @@ async function whyNotSoon(
 	const page = await relay.statusPage(hash, { deadlineMs, caller: null });
 	if (!isObject(page) || typeof page.stage !== "string") return null;
 	if (page.stage === "QUEUED") return row === null ? null : whyQueued(row, deadlineMs, dependencies);
+	// It waits for a fee to fall.
+	if (page.stage === "PENDING" && typeof page.reason === "string") return failingSimulation(page.reason);
 	if (page.stage !== "SIMULATION_FAILED") return WHY_ENDED[page.stage] ?? null;
 	const error = page.simulationError;
 	// The relay's node did not answer, so the simulation is not known to fail.

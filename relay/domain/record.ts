@@ -7,6 +7,7 @@ import {
 	MINED_STAGES,
 	STAGES,
 	type Stage,
+	waitsForFee,
 } from "../../shared/ethereum/statusRecord.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent, TxEventType } from "./events.ts";
@@ -74,6 +75,15 @@ export interface TransactionRecord {
 	readonly deliveries: readonly Delivery[];
 	/** The number of events and deliveries that were not kept. */
 	readonly omitted: number;
+}
+
+/** Its stage as everybody sees it: what waits for a fee to fall is held like what fails, and has not failed. */
+export function publicStage({
+	stage,
+	simulationError,
+}: Pick<TransactionRecord, "stage" | "simulationError">): Stage {
+	const waits = stage === "SIMULATION_FAILED" && simulationError !== null && waitsForFee(simulationError);
+	return waits ? "PENDING" : stage;
 }
 
 /** A record while {@link fold} changes it. */

@@ -1,7 +1,7 @@
 // The messages of a transaction's event stream.
 
 import type { ShownEvent, TxEvent } from "../domain/events.ts";
-import type { TransactionRecord } from "../domain/record.ts";
+import { publicStage, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvent, publicEvents } from "./publicEvents.ts";
 
 /** All events so far, in order of time. Only the last one has `stage` and `cancels`, since earlier values are not kept. */
@@ -29,5 +29,5 @@ export function eventMessage(
 
 function stageOf(record: TransactionRecord): object {
 	const cancels = cancelsReport(record);
-	return { stage: record.stage, ...(cancels === null ? {} : { cancels }) };
+	return { stage: publicStage(record), ...(cancels === null ? {} : { cancels }) };
 }

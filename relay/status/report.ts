@@ -4,17 +4,18 @@ import { isoTime } from "../../shared/clock.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { isOwnedBy, termsOf } from "../../shared/ownership.ts";
 import { policyOf } from "../domain/endpoints.ts";
-import { isLive, isMined, type TransactionRecord } from "../domain/record.ts";
+import { isLive, isMined, publicStage, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
 
 /** The response of `GET /tx/{hash}` for a known transaction. */
 export function statusReport(record: TransactionRecord): StatusRecord {
-	const { stage, shared } = record;
+	const { shared } = record;
+	const stage = publicStage(record);
 	const { path, referrer, refundRecipient } = termsOf(record.owners);
 	const { fastMode } = policyOf(path);
 	const status = statusOf(record);
 	const held = stageReport(stage, {
-		error: stage === "SIMULATION_FAILED" ? record.simulationError : null,
+		error: fails(record) ? record.simulationError : null,
 		blockNumber: isMined(stage) ? record.block : null,
 		refundWei: record.refund,
 		refundCost: refundCost(record),
@@ -49,8 +50,16 @@ function refundCost({ stage, events, refund }: TransactionRecord): string | null
 	return last?.type === "refunded" && last.owed === "0" && last.cost !== "0" ? last.cost : null;
 }
 
+/** Whether its simulation fails, or failed until it expired. */
+function fails({ stage, simulationError }: TransactionRecord): boolean {
+	if (stage === "SIMULATION_FAILED") return true;
+	// Without a verdict it may have been sent all the same.
+	return stage === "EXPIRED" && simulationError !== null && simulationError.code !== "NODE_UNAVAILABLE";
+}
+
 /** INCLUDED once mined; FAILED if it fails now or has ended; UNKNOWN while it is pending and healthy, as the interface demands. */
-function statusOf({ stage }: TransactionRecord): StatusRecord["status"] {
+function statusOf(record: TransactionRecord): StatusRecord["status"] {
+	const stage = publicStage(record);
 	if (isMined(stage)) return "INCLUDED";
 	return isLive(stage) && stage !== "SIMULATION_FAILED" ? "UNKNOWN" : "FAILED";
 }
@@ -73,7 +82,8 @@ export function eventsReport(
 	isPublic: IsPublic,
 	reader: string | null = null,
 ): unknown {
-	const { hash, stage, omitted, owners, firstBlock } = record;
+	const { hash, omitted, owners, firstBlock } = record;
+	const stage = publicStage(record);
 	const isTold = statusOf(record) !== "UNKNOWN" || isOwnedBy(owners, reader);
 	const bids = isTold ? record.backruns : undefined;
 	const cancels = cancelsReport(record);

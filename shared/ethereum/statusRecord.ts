@@ -109,6 +109,25 @@ const STATES: Readonly<
 	HELD: ["held", "the relay is out: boost keeps it, and another relay may have it", null],
 };
 
+/** State of a pending transaction that waits for a fee to fall, by code of the simulation error: it has not failed. */
+const WAITING: Readonly<Record<string, string>> = {
+	FEE_CAP_TOO_LOW: "waiting for the base fee to fall",
+	BLOB_FEE_CAP_TOO_LOW: "waiting for the blob base fee to fall",
+};
+
+/** Next steps after expiry by code of the error of its last simulation; of any other its call failed. */
+const AFTER_EXPIRY: Readonly<Record<string, string>> = {
+	INSUFFICIENT_FUNDS: "add Ether to the sender's account, and send it again",
+	FEE_CAP_TOO_LOW: "send it again with a higher fee cap",
+	BLOB_FEE_CAP_TOO_LOW: "send it again with a higher fee cap for blobs",
+	OUT_OF_GAS: "send it again with a higher gas limit",
+	GAS_LIMIT_TOO_HIGH: "send it again with a lower gas limit",
+	FORK_RULES: "the chain has new rules: sign it again with the gas limit that they need",
+	NODE_UNAVAILABLE: "send it again",
+};
+const CALL_FAILED =
+	"its call failed whenever it was simulated: change it, or send it again when it can succeed";
+
 /** Next steps by code of the simulation error. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
 	INSUFFICIENT_FUNDS: "add Ether to the sender's account, or cancel it",
@@ -119,7 +138,12 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
 	NODE_UNAVAILABLE: "wait: the relay's node gives no verdict now; on /fast what it can't simulate is sent",
 };
 
-/** The report for a transaction in `stage`; `error` is why its simulation fails. */
+/** Whether a pending transaction with this simulation error waits for a fee to fall. */
+export function waitsForFee({ code }: Pick<StatusError, "code">): boolean {
+	return WAITING[code] !== undefined;
+}
+
+/** The report for a transaction in `stage`; `error` is why its simulation fails, or failed until it expired. */
 export function stageReport(
 	stage: string,
 	facts: Partial<Pick<StageReport, "blockNumber" | "refundWei">> & {
@@ -137,9 +161,14 @@ export function stageReport(
 	];
 	const noRefund =
 		refundCost && `no refund: paying it would have cost the builder ${refundCost} wei, which is more`;
-	const nextStep = error === null ? usualStep : (raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? usualStep);
-	const reason = error?.message ?? usual ?? noRefund;
-	const report = { stage, state, blockNumber, reason, refundWei, nextStep };
+	const report = {
+		stage,
+		state: (error !== null && stage === "PENDING" ? WAITING[error.code] : undefined) ?? state,
+		blockNumber,
+		reason: error?.message ?? usual ?? noRefund,
+		refundWei,
+		nextStep: error === null ? usualStep : (nextStepOf(stage, error) ?? usualStep),
+	};
 	return exposed === null ? report : { ...report, exposed: { ...exposed, message: seenIn(exposed) } };
 }
 
@@ -147,10 +176,22 @@ function seenIn({ block }: Exposure): string {
 	return `it was seen in block ${block}, which is gone, so it is public: only another transaction with its nonce stops it`;
 }
 
-/** The fee cap to raise to: the base fee at the end of the relay's message, plus the eighth by which a block may raise it. */
-function raisedFeeCap({ code, message }: StatusError): string | null {
+function nextStepOf(stage: string, error: StatusError): string | undefined {
+	const cap = feeCapFor(error);
+	if (stage === "EXPIRED") {
+		return cap === null
+			? (AFTER_EXPIRY[error.code] ?? CALL_FAILED)
+			: `send it again with a fee cap of ${cap} gwei or more`;
+	}
+	return cap === null
+		? NEXT_STEPS[error.code]
+		: `raise the fee cap to ${cap} gwei, or wait until the base fee falls`;
+}
+
+/** In gwei: the base fee at the end of the relay's message, plus the eighth by which a block may raise it. */
+function feeCapFor({ code, message }: StatusError): number | null {
 	const [, baseFee] = /base fee (\d+)$/.exec(message) ?? [];
 	if (code !== "FEE_CAP_TOO_LOW" || baseFee === undefined) return null;
 	const gwei = Number(((BigInt(baseFee) * 9n) / 8n).toString()) / 1e9;
-	return `raise the fee cap to ${Number(gwei.toPrecision(2))} gwei, or wait until the base fee falls`;
+	return Number(gwei.toPrecision(2));
 }

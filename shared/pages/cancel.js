@@ -16,7 +16,7 @@ export async function cancel(hash, provider, { done, isLive }) {
 		else if (isLive() && sender !== null && account.toLowerCase() !== sender) {
 			say(
 				"cancelled",
-				`Not cancelled: only the account that sent it may cancel it, ${sender}. You asked with ${account}. Choose the other account in your wallet, and try again.`,
+				`Not cancelled: only the account that sent it may cancel it, and you asked with ${account}. Choose the account that sent it in your wallet, and try again.`,
 			);
 		} else say("cancelled", `Not cancelled: ${error.message}`);
 	} catch (fault) {

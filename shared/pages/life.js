@@ -26,7 +26,7 @@ const EVENT_TEXTS = {
 			: `Refund paid: ${ether(paid)}`,
 	replaced: () => "Replaced by another transaction of the sender",
 	cancelled: () => "Cancelled",
-	expired: () => "Expired: no block took it in time",
+	expired: () => "Expired",
 	dropped: () => "Dropped: another transaction with its nonce was mined",
 };
 /** What the fallback has of it, by the journal's word; others say nothing of interest. */
@@ -42,7 +42,7 @@ const ENDINGS = {
 	mined: "Mined",
 	replaced: "Replaced by another transaction of the sender",
 	cancelled: "Cancelled",
-	expired: "Expired: no block took it in time",
+	expired: "Expired",
 	dropped: "Dropped: another transaction with its nonce was mined",
 };
 const ANSWERS = {

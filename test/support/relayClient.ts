@@ -25,6 +25,9 @@ export interface WireStatus {
 	readonly refundRecipient: string | null;
 	readonly refund: number;
 	readonly stage?: string;
+	readonly state?: string;
+	readonly reason?: string | null;
+	readonly nextStep?: string | null;
 	/** Of one that was in a block that is gone. */
 	readonly exposed?: object;
 }

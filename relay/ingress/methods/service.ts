@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { networkAddress, UNBELIEVED } from "../../../shared/client.ts";
 import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
+import { publicStage } from "../../domain/record.ts";
 import { coreMethod, relayMethod } from "../methodDependencies.ts";
 
 export const service_client = relayMethod({
@@ -55,7 +56,7 @@ export const service_transactionStatuses = coreMethod({
 		for (const wanted of hashes) {
 			const record = await records.record(wanted);
 			if (record === null) found.push({ hash: wanted, status: "UNKNOWN", stage: null });
-			else found.push({ hash: wanted, status: statusView(record).status, stage: record.stage });
+			else found.push({ hash: wanted, status: statusView(record).status, stage: publicStage(record) });
 		}
 		return found;
 	},

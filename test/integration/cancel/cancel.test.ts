@@ -38,6 +38,13 @@ before(async () => {
 });
 after(() => fixture.system.stop());
 
+async function waits(tx: Signed): Promise<void> {
+	await until(
+		"it waits",
+		async () => (await fixture.status(tx)).state === "waiting for the base fee to fall",
+	);
+}
+
 /** A fee cap that empty blocks bring the base fee down to right behind the life of a transaction, so that it is held. */
 async function hopefulFees(): Promise<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }> {
 	const history = await fixture.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
@@ -195,14 +202,15 @@ describe("at each stage of its life", () => {
 		await fixture.assertCancelled(tx);
 	});
 
-	it("held for its fee cap, which its status no longer mentions", async () => {
+	it("waiting for the base fee, which its status no longer mentions", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign(await hopefulFees());
 		await fixture.submit("/fast", tx);
-		await fixture.reaches(tx, "SIMULATION_FAILED");
+		await waits(tx);
 		await cancelUnsent(tx, actor.address);
-		const { simulationError } = await fixture.status(tx);
+		const { simulationError, reason } = await fixture.status(tx);
 		assert.equal(simulationError?.code, "FEE_CAP_TOO_LOW");
+		assert.equal(reason, "the sender cancelled it");
 	});
 
 	it("each final stage is refused with the error for an unknown hash, and stays", async () => {
@@ -214,7 +222,7 @@ describe("at each stage of its life", () => {
 		};
 		const expiring = (await fixture.actor()).sign(await hopefulFees());
 		await fixture.submit("/fast", expiring);
-		await fixture.reaches(expiring, "SIMULATION_FAILED");
+		await waits(expiring);
 		finals.push([expiring, "EXPIRED"]);
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
 		await fixture.reaches(expiring, "EXPIRED");

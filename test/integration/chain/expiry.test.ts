@@ -102,7 +102,8 @@ describe("a transaction that is not mined", () => {
 		await fixture.submit("/fast", tx);
 		await fixture.reaches(tx, "SIMULATION_FAILED");
 		await passBlocks(LIFE_BLOCKS);
-		const { status, simulationError } = await fixture.reaches(tx, "EXPIRED");
+		const { status, simulationError, reason, nextStep } = await fixture.reaches(tx, "EXPIRED");
+		assert.deepEqual([reason, nextStep?.slice(0, 16)], ["execution reverted", "its call failed "]);
 		assert.deepEqual(
 			[status, simulationError],
 			["FAILED", { code: "EXECUTION_REVERTED", message: "execution reverted" }],

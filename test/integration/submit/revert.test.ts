@@ -282,9 +282,22 @@ describe("what can't run", () => {
 		const baseFee = BigInt(next.baseFeePerGas[1] ?? 0);
 		const tx = (await fixture.actor()).sign({ maxFeePerGas: baseFee - 1n, maxPriorityFeePerGas: 1n });
 		await fixture.submit("/fast", tx);
-		const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
+		// It has not failed: what it waits for is said, and nothing of it is shown.
 		const message = `max fee per gas less than block base fee: max fee ${baseFee - 1n}, base fee ${baseFee}`;
-		assert.deepEqual([status, simulationError], ["FAILED", { code: "FEE_CAP_TOO_LOW", message }]);
+		const record = await until("it waits", async () => {
+			const found = await fixture.status(tx);
+			return found.reason === message && found;
+		});
+		assert.deepEqual(
+			[record.status, record.stage, record.state, record.simulationError, record.transaction.from],
+			["UNKNOWN", "PENDING", "waiting for the base fee to fall", null, ""],
+		);
+		assert.match(
+			String(record.nextStep),
+			/^raise the fee cap to [\d.]+ gwei, or wait until the base fee falls$/,
+		);
+		const { result } = await system.client.ask("service_transactionStatuses", [[tx.hash]]);
+		assert.deepEqual(result, [{ hash: tx.hash, status: "UNKNOWN", stage: "PENDING" }]);
 		assert.equal(sentAnywhere(tx), 0);
 		await fixture.passBlock();
 		await fixture.waitUntilSent(tx);

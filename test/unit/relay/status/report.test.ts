@@ -62,6 +62,27 @@ test("each stage has its complete status record", () => {
 	}
 });
 
+test("what waits for a fee to fall is pending, and what expired by its simulation says why", () => {
+	const low = "max fee per gas less than block base fee: max fee 1, base fee 8000000000";
+	for (const [code, state] of [
+		["FEE_CAP_TOO_LOW", "waiting for the base fee to fall"],
+		["BLOB_FEE_CAP_TOO_LOW", "waiting for the blob base fee to fall"],
+	] as const) {
+		const record = { ...recordAt("SIMULATION_FAILED"), simulationError: { code, message: low } };
+		const { nextStep, ...report } = statusReport(record);
+		const held = { stage: "PENDING", state, blockNumber: null, reason: low, refundWei: "0" };
+		assert.deepEqual(report, { ...BLANK, ...held });
+		assert.match(nextStep ?? "", /^raise the fee cap .*, or wait until the (blob )?base fee falls$/);
+		assert.equal((eventsReport(record, () => false) as { stage: string }).stage, "PENDING");
+		const over = statusReport({ ...record, stage: "EXPIRED" });
+		assert.deepEqual([over.status, over.reason, over.simulationError?.code], ["FAILED", low, code]);
+	}
+	// It was sent without a verdict.
+	const unavailable = { code: "NODE_UNAVAILABLE", message: "the node did not answer" } as const;
+	const sent = { ...recordAt("EXPIRED"), simulationError: unavailable };
+	assert.equal(statusReport(sent).reason, "no block took it in time");
+});
+
 const OTHER = "0xother";
 
 /** The public form of such events; `known`: hashes that are shared or mined. */

@@ -167,6 +167,33 @@ test("a failing transaction has a reason and a next step", () => {
 	}
 });
 
+test("an expired transaction whose last simulation failed says so, and what helps", () => {
+	const low = "max fee per gas less than block base fee: max fee 1, base fee 10500000000";
+	const rows: [code: string, message: string, nextStep: RegExp][] = [
+		[
+			"EXECUTION_REVERTED",
+			"execution reverted: no luck",
+			/^its call failed whenever it was simulated: change it/,
+		],
+		["FEE_CAP_TOO_LOW", low, /^send it again with a fee cap of 12 gwei or more$/],
+		["BLOB_FEE_CAP_TOO_LOW", "max fee per blob gas less", /^send it again with a higher fee cap for blobs$/],
+		["INSUFFICIENT_FUNDS", "insufficient funds", /add Ether .* and send it again$/],
+		["OUT_OF_GAS", "out of gas", /^send it again with a higher gas limit$/],
+		["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit", /^send it again with a lower gas limit$/],
+	];
+	for (const [code, message, nextStep] of rows) {
+		const report = stageReport("EXPIRED", { error: { code, message } });
+		assert.deepEqual([report.state, report.reason], ["expired", message]);
+		assert.match(report.nextStep ?? "", nextStep, code);
+		assert.doesNotMatch(report.nextStep ?? "", /priority fee/);
+	}
+	const { reason, nextStep } = stageReport("EXPIRED");
+	assert.deepEqual(
+		[reason, nextStep],
+		["no block took it in time", "send it again, with a higher priority fee"],
+	);
+});
+
 test("for a fee cap below the base fee, one that suffices for the next block too is proposed", () => {
 	const rows = [
 		[10_500_000_000n, "12"],
