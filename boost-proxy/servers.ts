@@ -13,11 +13,12 @@ import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages.ts";
 import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
-import type { Route } from "../shared/http/routes.ts";
+import type { Route, RouteRequest } from "../shared/http/routes.ts";
 import { createHttpServer, drainServers, type HttpServer, startListening } from "../shared/http/server.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import { UnreadBytes } from "../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../shared/http/websocket.ts";
+import { RpcError } from "../shared/jsonrpc/errors.ts";
 import { COMPONENT_STOP_MS, type Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
@@ -190,27 +191,27 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		path: "/tx/{hash}",
 		// While the relay is unavailable each may cause requests to a third party with rate limits.
 		weight: 1,
-		async handle({ params }) {
+		handle: refusable(async ({ params, address }) => {
 			const hash = parseHash(params.hash ?? "");
 			if (hash === null) return NO_HASH;
 			const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
-			const { status, body, by } = await views.status(hash, routing);
+			const { status, body, by } = await views.status(hash, address, routing);
 			if (by !== "boost") routing.answeredBy.add(by);
 			return jsonAnswer(status, body, {
 				...routingHeaders(routing, relay.breaker.state),
 				...(status === 503 ? { "retry-after": retryAfter(relay.breaker.retryMs) } : {}),
 			});
-		},
+		}),
 	};
 	const journal: Route = {
 		path: "/tx/{hash}/journal",
 		weight: 1,
-		async handle({ params }) {
+		handle: refusable(async ({ params, address }) => {
 			const hash = parseHash(params.hash ?? "");
 			if (hash === null) return NO_HASH;
-			const report = await views.journal(hash);
+			const report = await views.journal(hash, address);
 			return report === null ? NOT_TAKEN : jsonAnswer(200, report);
-		},
+		}),
 	};
 	const checks = [
 		upstreamCheck(upstreams),
@@ -286,5 +287,18 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			pass.stop();
 			await Promise.all(servers.map((server) => server.stop()));
 		},
+	};
+}
+
+/** Answers an RpcError as HTTP: 429 where the client has reached a limit, else 503. */
+function refusable(handle: (request: RouteRequest) => Promise<HttpAnswer>): Route["handle"] {
+	return async (request) => {
+		try {
+			return await handle(request);
+		} catch (thrown) {
+			if (!(thrown instanceof RpcError)) throw thrown;
+			const status = thrown.kind === "limit" ? 429 : 503;
+			return jsonAnswer(status, { error: thrown.message }, { "retry-after": retryAfter(1_000) });
+		}
 	};
 }

@@ -1,6 +1,7 @@
 // The interfaces between boost's parts. Each lists only what its consumers use.
 
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import type {
@@ -121,17 +122,27 @@ export interface ElsewhereRow {
 
 /**
  * The other boosts on the same database, each with a part of the journal. An account's live rows are in one part: that of the
- * boost which its wallet asked last. A database that does not answer counts as if the others had nothing.
+ * boost which its wallet asked last.
+ *
+ * All methods throw {@link UnknownElsewhereError} if the database does not answer, unless it showed no other instance when it
+ * last did: then this one carries on as if it were alone.
  */
 export interface OtherBoosts {
 	/** Whether there is certainly no other, so that nothing need be asked. */
 	readonly isAlone: boolean;
-	/** What another one has of a hash, live or ended. */
-	find(hash: string): Promise<ElsewhereRow | null>;
+	/** What another one has of a hash, live or ended. `address`: the client's, whose look-ups are made one query at a time. */
+	find(hash: string, address: string): Promise<ElsewhereRow | null>;
 	/** The live rows that others have of an account, by nonce. */
 	liveOf(from: string): Promise<readonly Row[]>;
 	/** Brings an account's live rows here, and runs `work` while no other boost can have them. */
 	withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T>;
+}
+
+/** It is not known what the other instances have, so a request that depends on it is refused. */
+export class UnknownElsewhereError extends RpcError {
+	constructor(why: string, what: string) {
+		super("unavailable", `${why}, so it is not known whether another boost instance has ${what}`);
+	}
 }
 
 /** A client's request about a transaction. */

@@ -2,7 +2,9 @@
 // account's rows to the boost which its wallet asks, and reads what the others have.
 
 import { type Background, Loop } from "../../shared/background.ts";
+import { clientOf } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type {
 	KeyValueStore,
 	LeftPart,
@@ -20,12 +22,15 @@ import {
 	type ElsewhereRow,
 	NOWHERE_ELSE,
 	type OtherBoosts,
+	UnknownElsewhereError,
 } from "../domain/ports.ts";
-import { isEndedByUser, isFinal, isLive, type Row, setReplacementPending } from "../domain/row.ts";
+import { isEndedByUser, isFinal, type Row, setReplacementPending } from "../domain/row.ts";
 import { RowReader } from "../journal/readRows.ts";
-import { archivedKey, decodeArchived, indexedHash, keysOf } from "../journal/records.ts";
+import { archivedKey, keysOf } from "../journal/records.ts";
 import type { Rows } from "../rows/rows.ts";
 import { adopt } from "./adoption.ts";
+import { HashLookups } from "./hashLookups.ts";
+import { NOTHING, rowsOf, type Seen, seenIn, sorted } from "./seen.ts";
 
 export interface PartsDependencies {
 	readonly parts: StoreParts;
@@ -56,20 +61,17 @@ const MAX_RECENT = 100_000;
 const GRANT_MS = 2_000;
 const GRANT_STEP_MS = 20;
 
-/** What other parts have of an account or a hash. */
-interface Seen {
-	readonly live: readonly (ElsewhereRow & { readonly part: string })[];
-	/** Archived or with something left to do. */
-	readonly ended: readonly ElsewhereRow[];
-}
-const NOTHING: Seen = { live: [], ended: [] };
+/** What a refused request would have to know of. */
+const THIS_TRANSACTION = "this transaction";
+const THIS_ACCOUNT = "transactions of this account";
 
 export class Parts implements OtherBoosts {
 	readonly #dependencies: PartsDependencies;
 	readonly #stopping = new AbortController();
 	readonly #looks: Loop;
 	readonly #grants: Loop;
-	/** The last look: when it began (monotonic ms), and what it found. */
+	readonly #lookups: HashLookups;
+	/** The last look that the database answered: when it began (monotonic ms), and what it found. */
 	#seen: { readonly at: number; readonly others: readonly OtherPart[] } | null = null;
 	#downUntil = Number.NEGATIVE_INFINITY;
 	/** Accounts that requests are about, with their number: their rows stay here. */
@@ -96,6 +98,7 @@ export class Parts implements OtherBoosts {
 	constructor(dependencies: PartsDependencies) {
 		this.#dependencies = dependencies;
 		const { parts } = dependencies;
+		this.#lookups = new HashLookups(dependencies);
 		this.#looks = new Loop({ task: "parts", tickMs: LOOK_MS }, dependencies, async () => {
 			await this.#look();
 			return { left: true, scanMs: 0 };
@@ -121,9 +124,9 @@ export class Parts implements OtherBoosts {
 		return 1 + (this.#seen?.others.filter(({ isLeft }) => !isLeft).length ?? 0);
 	}
 
-	/** Whether there was no other boost at the last look that the database answered. */
+	/** Whether there was no other boost at the last look that the database answered. False before the first: it is not known. */
 	get wasAlone(): boolean {
-		return this.#seen === null || this.#seen.others.length === 0;
+		return this.#seen !== null && this.#seen.others.length === 0;
 	}
 
 	get isAlone(): boolean {
@@ -152,11 +155,12 @@ export class Parts implements OtherBoosts {
 		};
 	}
 
-	async find(hash: string): Promise<ElsewhereRow | null> {
+	async find(hash: string, address: string): Promise<ElsewhereRow | null> {
 		if (this.isAlone) return null;
-		const { parts } = this.#dependencies;
-		// What is here, but not in memory, is on its way here or to another.
-		const { live, ended } = await this.#ask(() => parts.ofHash(hash, archivedKey(hash)));
+		// What is here, but not in memory, is on its way here or to another. A look-up that fails says nothing of the database: any
+		// client can bring that about.
+		const ask = () => this.#lookups.find(hash, clientOf(address));
+		const { live, ended } = await this.#ask(THIS_TRANSACTION, ask, () => {});
 		return live[0] ?? ended.find(({ row }) => isEndedByUser(row)) ?? ended[0] ?? null;
 	}
 
@@ -166,7 +170,8 @@ export class Parts implements OtherBoosts {
 		// What is on its way would be missed at both ends.
 		const moving = this.#giving.get(from) ?? this.#gathering.get(from);
 		if (moving !== undefined) await Promise.race([moving, pause(clock, OTHER_NONCE_MS)]);
-		const { live } = await this.#ask(() => parts.ofSender(from, ""));
+		const { live } = await this.#ask(THIS_ACCOUNT, () => parts.ofSender(from, ""));
+		this.#checkMoved(from, live.length);
 		return rowsOf(live);
 	}
 
@@ -190,7 +195,7 @@ export class Parts implements OtherBoosts {
 
 	async #bring({ from, hash, nonce, ms }: AccountRequest): Promise<Elsewhere> {
 		const { parts, clock } = this.#dependencies;
-		const ask = () => this.#ask(() => parts.ofSender(from, archivedKey(hash)));
+		const ask = () => this.#ask(THIS_TRANSACTION, () => parts.ofSender(from, archivedKey(hash)));
 		const begun = clock.monotonic();
 		let seen = await ask();
 		while (!this.#stopping.signal.aborted) {
@@ -198,13 +203,22 @@ export class Parts implements OtherBoosts {
 			if (moving === undefined && seen.live.length === 0) break;
 			const isSameNonce = moving !== undefined || seen.live.some(({ row }) => row.nonce === nonce);
 			const leftMs = begun + (isSameNonce ? ms : Math.min(ms, OTHER_NONCE_MS)) - clock.monotonic();
-			if (leftMs <= 0) break;
+			if (leftMs <= 0) {
+				this.#checkMoved(from, seen.live.length);
+				break;
+			}
 			moving ??= this.#gather(from, seen);
 			await Promise.race([moving, pause(clock, leftMs)]);
 			seen = await ask();
 		}
 		const ended = seen.ended.find(({ row }) => row.hash === hash && isFinal(row))?.row ?? null;
 		return { live: rowsOf(seen.live), ended };
+	}
+
+	/** Throws if rows of an account are on their way, and neither in memory nor among the `found` ones of other parts. */
+	#checkMoved(from: string, found: number): void {
+		if (!this.#giving.has(from) && !(this.#gathering.has(from) && found === 0)) return;
+		throw new UnknownElsewhereError("the account's transactions are being moved", THIS_ACCOUNT);
 	}
 
 	/** Has the rows of an account come here, if those who have them answer. */
@@ -406,16 +420,26 @@ export class Parts implements OtherBoosts {
 		}
 	}
 
-	/** The rows of an answer; none if the database does not answer. */
-	async #ask(question: () => Promise<readonly PartRecord[]>): Promise<Seen> {
+	/**
+	 * The rows of an answer. Without one it is not known what other instances have of `what`, which is thrown; but one that was
+	 * alone when the database last answered carries on.
+	 */
+	async #ask(
+		what: string,
+		question: () => Promise<readonly PartRecord[]>,
+		onDown = (thrown: unknown) => this.#isDown(thrown),
+	): Promise<Seen> {
 		const { clock, log } = this.#dependencies;
-		if (clock.monotonic() < this.#downUntil) return NOTHING;
-		try {
-			return seenIn(await question(), log);
-		} catch (thrown) {
-			this.#isDown(thrown);
-			return NOTHING;
+		if (clock.monotonic() >= this.#downUntil) {
+			try {
+				return seenIn(await question(), log);
+			} catch (thrown) {
+				if (thrown instanceof RpcError) throw thrown;
+				onDown(thrown);
+			}
 		}
+		if (this.wasAlone) return NOTHING;
+		throw new UnknownElsewhereError("the database did not answer", what);
 	}
 
 	#isDown(thrown: unknown): void {
@@ -432,49 +456,4 @@ function newNews() {
 		resolve = done;
 	});
 	return { promise, resolve };
-}
-
-function rowsOf(found: readonly ElsewhereRow[]): readonly Row[] {
-	return found.map(({ row }) => row).sort(byNonce);
-}
-
-function byNonce(one: Row, other: Row): number {
-	if (one.nonce === other.nonce) return one.receivedAt - other.receivedAt;
-	return one.nonce < other.nonce ? -1 : 1;
-}
-
-function sorted(records: readonly PartRecord[]): readonly PartRecord[] {
-	return [...records].sort((one, other) => (one.key < other.key ? -1 : 1));
-}
-
-/** The rows of records, which may be several parts'. */
-function seenIn(records: readonly PartRecord[], log: Logger): Seen {
-	if (records.length === 0) return NOTHING;
-	const readers = new Map<string, RowReader>();
-	const live: Seen["live"][number][] = [];
-	const ended: ElsewhereRow[] = [];
-	for (const { part, key, value } of sorted(records)) {
-		if (key.startsWith(archivedKey(""))) {
-			try {
-				ended.push({ row: decodeArchived(indexedHash(key), value), raw: null });
-			} catch (thrown) {
-				log.error("a record of the journal can't be read", {
-					hash: indexedHash(key),
-					fault: safeError(thrown),
-				});
-			}
-			continue;
-		}
-		const reader = readers.get(part) ?? new RowReader(log, true);
-		readers.set(part, reader);
-		reader.take(key, value);
-	}
-	for (const [part, reader] of readers) {
-		for (const row of reader.rows()) {
-			const raw = reader.rawOf(row);
-			if (isLive(row)) live.push({ part, row, raw });
-			else ended.push({ row, raw });
-		}
-	}
-	return { live, ended };
 }

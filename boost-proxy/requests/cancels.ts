@@ -56,7 +56,8 @@ export class Cancels {
 
 	/**
 	 * Cancels `hash`. The relay decides whether the client may while it is available, else the same rule on the row's address.
-	 * Throws RpcError `rejected` if it is not pending or the client may not, `unavailable` if no holder can be reached.
+	 * Throws RpcError `rejected` if it is not pending or the client may not, `unavailable` if no holder can be reached, or if it
+	 * is not known what other boost instances have.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
 		const { rows, others, failover } = this.#dependencies;
@@ -64,7 +65,7 @@ export class Cancels {
 		const found = rows.findIfReadable(hash);
 		const own = found instanceof Promise ? await found : found;
 		const isHere = others.isAlone || (own !== null && (isLive(own) || isFinal(own)));
-		const row = isHere ? own : ((await others.find(hash))?.row ?? own);
+		const row = isHere ? own : ((await others.find(hash, state.caller.address))?.row ?? own);
 		// Of another boost's rows a stranger moves none.
 		const isStrangers = row !== null && row !== own && !isOwner(row, state.caller);
 		if (isStrangers) return this.#unknown(hash, state);

@@ -27,7 +27,7 @@ import type { OverShare } from "../../shared/shares/shares.ts";
 import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
 import type { Traces } from "../../shared/tracing/traces.ts";
 import { joinRow, routeOf } from "../domain/owners.ts";
-import type { Elsewhere, OtherBoosts, Upstreams } from "../domain/ports.ts";
+import { type Elsewhere, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
 import { type BoostPath, ownAddress, type RequestState, type UpstreamName } from "../domain/request.ts";
 import {
 	endRequest,
@@ -104,7 +104,8 @@ export class Submissions {
 
 	/**
 	 * Accepts `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query, `limit` if the
-	 * client has used up its share of the journal, `unavailable` if no upstream answered for good or the journal is full.
+	 * client has used up its share of the journal, `unavailable` if no upstream answered for good, the journal is full, or it is not known
+	 * what other boost instances have.
 	 */
 	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
 		const query = state.search === "" ? NO_QUERY : readSubmissionQuery(new URLSearchParams(state.search));
@@ -174,7 +175,7 @@ export class Submissions {
 	}
 
 	/** No other boost has rows of its sender meanwhile. */
-	#submitExclusively(
+	async #submitExclusively(
 		tx: DecodedTransaction,
 		owner: Owner<BoostPath>,
 		state: RequestState,
@@ -182,9 +183,14 @@ export class Submissions {
 		const { others, failover } = this.#dependencies;
 		const { from, nonce, hash } = tx;
 		const ms = failover.leftMs(state) * ELSEWHERE_PART;
-		return others.withRowsOf({ from, nonce, hash, ms }, (elsewhere) =>
-			this.#submitHere(tx, owner, state, elsewhere),
-		);
+		try {
+			return await others.withRowsOf({ from, nonce, hash, ms }, (elsewhere) =>
+				this.#submitHere(tx, owner, state, elsewhere),
+			);
+		} catch (thrown) {
+			if (thrown instanceof UnknownElsewhereError) this.#report(state, hash, "unavailable");
+			throw thrown;
+		}
 	}
 
 	async #submitHere(

@@ -22,12 +22,13 @@ export interface JournalReport {
 	readonly endedAt: string | null;
 }
 
-/** Null for what this boost and the others on its database did not take. */
+/** Null for what this boost and the others on its database did not take. `address`: the client's. Throws as {@link findAnywhere}. */
 export async function readJournal(
 	hash: string,
+	address: string,
 	dependencies: Pick<ViewsDependencies, "rows" | "others">,
 ): Promise<JournalReport | null> {
-	const row = (await findAnywhere(hash, dependencies))?.row ?? null;
+	const row = (await findAnywhere(hash, address, dependencies))?.row ?? null;
 	// As in the status: a transaction whose client got an error is observed, but not shown.
 	if (row === null || (isLive(row) && !row.acknowledged)) return null;
 	const { receivedAt, aliveUntil, at, notes, desired, endedAt } = row;

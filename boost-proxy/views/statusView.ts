@@ -37,14 +37,18 @@ export interface StatusAnswer {
 const SOURCE_MS = 3_000;
 const NO_ANSWER = "no relay available: nobody who could know the transaction answers";
 
+/** `address`: the client's. Throws RpcError `unavailable` if it depends on what another instance has, which is not known. */
 export async function readStatus(
 	hash: string,
+	address: string,
 	routing: RoutingInfo | undefined,
 	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
 	const page = await relayPage(hash, routing, dependencies);
+	// No row overrules a block.
+	if (page?.stage !== undefined && page.status === "INCLUDED") return answer("relay", page);
 	// A transaction whose client got an error is observed, but not shown.
-	const known = (await findAnywhere(hash, dependencies))?.row ?? null;
+	const known = (await findAnywhere(hash, address, dependencies))?.row ?? null;
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 	if (page?.stage !== undefined && !isOverruled(page, row)) return answer("relay", page);
 	if (row !== null) return ofRow(row, page, dependencies);
@@ -53,16 +57,17 @@ export async function readStatus(
 
 /**
  * The row of a hash, of this boost or another one; its bytes only of another's. What has ended here may be live elsewhere, if its
- * user did not end it.
+ * user did not end it. `address`: the client's. Throws RpcError `unavailable` if it is not known what another one has.
  */
 export async function findAnywhere(
 	hash: string,
+	address: string,
 	{ rows, others }: Pick<ViewsDependencies, "rows" | "others">,
 ): Promise<ElsewhereRow | null> {
 	const row = await rows.findIfReadable(hash);
 	const own = row === null ? null : { row, raw: null };
 	if (others.isAlone || (row !== null && (isLive(row) || isFinal(row)))) return own;
-	return (await others.find(hash)) ?? own;
+	return (await others.find(hash, address)) ?? own;
 }
 
 /** The relay's record; null if it is unavailable or gave none. */

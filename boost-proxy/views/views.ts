@@ -40,14 +40,17 @@ export class Views {
 		this.#dependencies = dependencies;
 	}
 
-	/** The answer of `GET /tx/{hash}`; `hash` in lower case. Requests to upstreams are counted in `routing`. */
-	status(hash: string, routing?: RoutingInfo): Promise<StatusAnswer> {
-		return readStatus(hash, routing, this.#dependencies);
+	/**
+	 * The answer of `GET /tx/{hash}` for a client at `address`; `hash` in lower case. Requests to upstreams are counted in
+	 * `routing`. Throws RpcError `unavailable` if it depends on what another boost instance has, which is not known.
+	 */
+	status(hash: string, address: string, routing?: RoutingInfo): Promise<StatusAnswer> {
+		return readStatus(hash, address, routing, this.#dependencies);
 	}
 
-	/** The answer of `GET /tx/{hash}/journal`; null for what boost did not take. */
-	journal(hash: string): Promise<JournalReport | null> {
-		return readJournal(hash, this.#dependencies);
+	/** The answer of `GET /tx/{hash}/journal`; null for what boost did not take. Throws like {@link status}. */
+	journal(hash: string, address: string): Promise<JournalReport | null> {
+		return readJournal(hash, address, this.#dependencies);
 	}
 
 	/** False if the relay's answer alone is the pending nonce of `address` (lower case). */
@@ -79,7 +82,8 @@ export class Views {
 
 	/**
 	 * The next nonce of `address` (lower case) as a quantity. Private transactions at any upstream count, up to the first gap.
-	 * Throws RpcError `unavailable` if no source answers, ForeignRpcError for an error of the relay.
+	 * Throws RpcError `unavailable` if no source answers or it is not known what other boost instances have, ForeignRpcError for
+	 * an error of the relay.
 	 */
 	async pendingNonce(address: string, state: RequestState): Promise<string> {
 		const count = (tag: string): RpcCall => ({ method: "eth_getTransactionCount", params: [address, tag] });
@@ -106,10 +110,12 @@ export class Views {
 		const call: RpcCall = { method: "eth_getTransactionByHash", params: [hash] };
 		const read: Read<RpcTransaction | null> = (answer) => transactionOf(answer, hash);
 		const found = await this.#relays(call, read, state);
-		const known = await findAnywhere(hash, this.#dependencies);
+		// No row overrules a block.
+		if (found && isInBlock(found)) return this.#shown(found, true);
+		const known = await findAnywhere(hash, state.caller.address, this.#dependencies);
 		const row = known?.row ?? null;
 		const isOver = row !== null && isEndedByUser(row);
-		if (found) return isOver && !isInBlock(found) ? null : this.#shown(found, true);
+		if (found) return isOver ? null : this.#shown(found, true);
 		if (found === null) {
 			if (row === null || !isLive(row) || (await this.#isGoneAtRelay(row, state))) return null;
 			return this.#journals(known, state);

@@ -82,8 +82,14 @@ export interface StoreParts {
 	ofSender(sender: string, key: string): Promise<readonly PartRecord[]>;
 	/** What this part holds of an account. */
 	ownOf(sender: string): Promise<readonly PartRecord[]>;
-	/** What all parts hold under keys that end with `hash`, of an account; and what the others hold under exactly `key`. */
-	ofHash(hash: string, key: string): Promise<readonly PartRecord[]>;
+	/**
+	 * What all parts hold under keys that end with one of `hashes`, of an account; and what the others hold under exactly one of
+	 * `keys`. Asked over connections of its own, so that these look-ups can't delay anything else. They are
+	 * {@link StoreParts.lookups} at most.
+	 */
+	ofHashes(hashes: readonly string[], keys: readonly string[]): Promise<readonly PartRecord[]>;
+	/** How many look-ups by hash can be made at the same time. */
+	readonly lookups: number;
 	/** Which of these accounts other parts hold anything of. */
 	alsoElsewhere(senders: readonly string[]): Promise<readonly string[]>;
 	/** Opens a part that its process has left; null if it has a process. */

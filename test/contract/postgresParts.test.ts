@@ -81,7 +81,7 @@ test("records are found in other parts by account and by hash, and archived ones
 		{ part: "boost", key: `e/${HASH}`, value: Buffer.from("ended") },
 	];
 	assert.deepEqual(await two.parts.ofSender(SENDER, `e/${HASH}`), found);
-	assert.deepEqual(await two.parts.ofHash(HASH, `e/${HASH}`), found);
+	assert.deepEqual(await two.parts.ofHashes([HASH], [`e/${HASH}`]), found);
 	assert.deepEqual(await two.parts.ofSender(SENDER, ""), [found[0]]);
 	assert.deepEqual(await one.parts.ofSender(SENDER, ""), [], "these are its own");
 	assert.deepEqual(await one.parts.ownOf(SENDER), [found[0]]);

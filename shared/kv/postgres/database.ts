@@ -15,6 +15,8 @@ export interface DatabaseOptions {
 	readonly verify: boolean;
 	/** The name of the connections at the server. */
 	readonly name: string;
+	/** The most connections. Default 4. */
+	readonly connections?: number;
 }
 
 export type Rows = readonly Readonly<Record<string, unknown>>[];
@@ -38,7 +40,7 @@ export class Database {
 	readonly #clock: Clock;
 	#pool: pg.Pool | null = null;
 	/** Free connection slots, and the calls that wait for one. */
-	#free = CONNECTIONS;
+	#free: number;
 	readonly #waiting: { readonly resolve: () => void; readonly reject: (thrown: unknown) => void }[] = [];
 	#address: DatabaseAddress;
 	#pauseMs = 0;
@@ -50,6 +52,7 @@ export class Database {
 	constructor(options: DatabaseOptions, dependencies: { readonly clock: Clock }) {
 		this.#options = options;
 		this.#clock = dependencies.clock;
+		this.#free = options.connections ?? CONNECTIONS;
 		this.#address = databaseAddress(options.url, options.verify);
 	}
 
@@ -167,7 +170,7 @@ export class Database {
 		const pool = new pg.Pool({
 			connectionString: this.#address.url,
 			ssl: this.#address.ssl ?? false,
-			max: CONNECTIONS,
+			max: this.#options.connections ?? CONNECTIONS,
 			connectionTimeoutMillis: CONNECT_MS,
 			query_timeout: QUERY_MS,
 			statement_timeout: QUERY_MS,

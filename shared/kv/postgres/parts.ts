@@ -3,7 +3,7 @@
 
 import type pg from "pg";
 import type { LeftPart, Moved, OtherPart, PartRecord, SharedStore, Wish } from "../port.ts";
-import type { Rows } from "./database.ts";
+import { Database, type Rows } from "./database.ts";
 import { StoreInUseError } from "./errors.ts";
 import { GroupRead } from "./groupRead.ts";
 import { TTL_MS } from "./lease.ts";
@@ -24,6 +24,8 @@ const LEFT_MS = 10_000;
 /** A holder renews its row at least this long before that runs out: see RENEWALS of lease.ts. */
 const LEAST_LEFT_MS = (TTL_MS * 3) / 4;
 const CHANNEL = "leeward_parts";
+/** Connections for look-ups by hash, which clients can ask for without end. */
+const LOOKUPS = 2;
 /** Deadline of one question: clients wait for it. */
 const QUERY_MS = 1_000;
 /** Of a move, which nobody waits for as long. */
@@ -39,8 +41,8 @@ const OF_KEYS = `UNION ALL SELECT s.store, s.key, s.value, s.sender FROM leeward
 const OF_SENDERS = `SELECT store, key, value, sender FROM leeward_store 
 	WHERE sender = ANY($4::text[]) AND store <> $1 ${OF_KEYS}`;
 const OWN = "SELECT store, key, value FROM leeward_store WHERE sender = $2 AND store = $1";
-const OF_HASH = `SELECT store, key, value, sender FROM leeward_store
-	WHERE right(key, 66) = $4 AND sender IS NOT NULL ${OF_KEYS}`;
+const OF_HASHES = `SELECT store, key, value, sender FROM leeward_store
+	WHERE right(key, 66) = ANY($4::text[]) AND sender IS NOT NULL ${OF_KEYS}`;
 const ELSEWHERE = "SELECT DISTINCT sender FROM leeward_store WHERE sender = ANY($2::text[]) AND store <> $1";
 /**
  * Both parts' rows stay locked until the commit, so that neither gets a new process in between. With an account ($6) only what the
@@ -98,7 +100,10 @@ export async function openPart(
 const AT_ONCE = { onWait: async () => {}, signal: AbortSignal.abort() };
 
 class PostgresParts implements OwnParts {
+	readonly lookups = LOOKUPS;
 	readonly #open: OpenPart;
+	/** Separate from the journal's, so that look-ups neither delay its writes nor make it back off. */
+	readonly #lookups: Database;
 	readonly #options: PartOptions;
 	readonly #dependencies: PostgresDependencies;
 	/** By an account and a key, with a space between them. */
@@ -110,6 +115,10 @@ class PostgresParts implements OwnParts {
 		this.#open = open;
 		this.#options = options;
 		this.#dependencies = dependencies;
+		const { url, verify } = options;
+		const name = `${open.store}-lookups`;
+		this.#lookups = new Database({ url, verify, name, connections: LOOKUPS }, dependencies);
+		this.#lookups.tellBy(dependencies.log.child("lookups"));
 	}
 
 	get own(): string {
@@ -131,6 +140,10 @@ class PostgresParts implements OwnParts {
 	/** The next process to look takes what is here at once. */
 	async giveUp(): Promise<void> {
 		await this.#query("", LEAVE, [this.own, this.#open.epoch(), "epoch"]).catch(() => {});
+	}
+
+	close(): Promise<void> {
+		return this.#lookups.close();
 	}
 
 	async others(): Promise<readonly OtherPart[]> {
@@ -161,9 +174,11 @@ class PostgresParts implements OwnParts {
 		return new Map(split.map(([sender, key], i) => [looks[i] ?? "", of(sender, key)]));
 	}
 
-	async ofHash(hash: string, key: string): Promise<readonly PartRecord[]> {
-		const values = [this.own, this.#options.store, [key], hash];
-		return (await this.#query("of hash", OF_HASH, values)).map(recordOf);
+	async ofHashes(hashes: readonly string[], keys: readonly string[]): Promise<readonly PartRecord[]> {
+		const values = [this.own, this.#options.store, keys, hashes];
+		return (await this.#lookups.query({ name: "of hashes", text: OF_HASHES, values }, QUERY_MS)).map(
+			recordOf,
+		);
 	}
 
 	async alsoElsewhere(senders: readonly string[]): Promise<readonly string[]> {

@@ -30,6 +30,8 @@ export interface OwnParts extends StoreParts {
 	listenOn(session: pg.PoolClient): void;
 	/** Called before the store is closed. */
 	giveUp(): Promise<void>;
+	/** Closes the connections that are not the store's. */
+	close(): Promise<void>;
 }
 
 export interface PostgresDependencies {
@@ -196,6 +198,7 @@ class PostgresStore implements SharedStore {
 		this.#isClosed = true;
 		await this.#group.idle();
 		if (this.isHeld) await this.parts?.giveUp();
+		await this.parts?.close();
 		await this.#lease.release();
 		await this.#database.close();
 	}

@@ -7,6 +7,7 @@ import { readJournal } from "../../../../boost-proxy/views/journalView.ts";
 import { viewFixtures } from "./viewFixture.ts";
 
 const viewFixture = viewFixtures();
+const ADDRESS = "192.0.2.1";
 const RECEIVED = Date.UTC(2026, 0, 1);
 const iso = (ms: number) => new Date(ms).toISOString();
 
@@ -20,10 +21,10 @@ test("a live row: when it came, until when it lives, and who has it since when",
 		...{ relay: "absent", fallback: "has", fallbackSince: iso(RECEIVED + 2_000) },
 		...{ ended: null, endedAt: null },
 	};
-	assert.deepEqual(await readJournal(tx.hash, fixture.dependencies), told);
+	assert.deepEqual(await readJournal(tx.hash, ADDRESS, fixture.dependencies), told);
 	// Behind a restart it is not known since when.
 	const later = fixture.holds(6, ["fallback"], { ...times, aliveUntil: UNDATED });
-	assert.deepEqual(await readJournal(later.hash, fixture.dependencies), {
+	assert.deepEqual(await readJournal(later.hash, ADDRESS, fixture.dependencies), {
 		...told,
 		...{ hash: later.hash, aliveUntil: null, fallbackSince: null },
 	});
@@ -33,7 +34,7 @@ test("a live row: when it came, until when it lives, and who has it since when",
 		notes,
 		at: statesAt(at.relay, { ...at.fallback, presence: "lost" }),
 	});
-	assert.deepEqual(await readJournal(lost.hash, fixture.dependencies), {
+	assert.deepEqual(await readJournal(lost.hash, ADDRESS, fixture.dependencies), {
 		...told,
 		...{ hash: lost.hash, fallback: "lost", fallbackSince: null },
 	});
@@ -42,7 +43,7 @@ test("a live row: when it came, until when it lives, and who has it since when",
 test("one that has ended says how and when, and no more where no more is kept", async () => {
 	const fixture = await viewFixture();
 	const tx = fixture.ended(5, "cancelled", { receivedAt: RECEIVED });
-	assert.deepEqual(await readJournal(tx.hash, fixture.dependencies), {
+	assert.deepEqual(await readJournal(tx.hash, ADDRESS, fixture.dependencies), {
 		...{ hash: tx.hash, receivedAt: null, aliveUntil: null, relay: "absent", fallback: "absent" },
 		...{ fallbackSince: null, ended: "cancelled", endedAt: iso(fixture.clock.now()) },
 	});
@@ -51,6 +52,6 @@ test("one that has ended says how and when, and no more where no more is kept", 
 test("nothing is told of what boost did not take, or refused", async () => {
 	const fixture = await viewFixture();
 	const refused = fixture.holds(5, ["relay"], { acknowledged: false });
-	assert.equal(await readJournal(refused.hash, fixture.dependencies), null);
-	assert.equal(await readJournal(`0x${"1".repeat(64)}`, fixture.dependencies), null);
+	assert.equal(await readJournal(refused.hash, ADDRESS, fixture.dependencies), null);
+	assert.equal(await readJournal(`0x${"1".repeat(64)}`, ADDRESS, fixture.dependencies), null);
 });

@@ -13,10 +13,11 @@ import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, type ViewFixture, viewFixtures } from "./viewFixture.ts";
 
 const viewFixture = viewFixtures();
+const ADDRESS = "192.0.2.1";
 
 /** As it would be sent, and who is named for it. */
 async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string, number]> {
-	const { body, by, status } = await new Views(fixture.dependencies).status(hash);
+	const { body, by, status } = await new Views(fixture.dependencies).status(hash, ADDRESS);
 	return [JSON.parse(JSON.stringify(body)), by, status];
 }
 
@@ -232,10 +233,10 @@ test("without such a page the chain is used; without any answer it is 503", asyn
 		...fixture.dependencies,
 		upstreams: { relay: fixture.relay.near, fallback: null },
 	});
-	assert.equal((await views.status(tx.hash)).status, 503);
+	assert.equal((await views.status(tx.hash, ADDRESS)).status, 503);
 	fixture.relay.isUnavailable = false;
 	fixture.relay.pages.set(tx.hash, unknownStatus(tx.hash));
-	assert.equal((await views.status(tx.hash)).status, 200);
+	assert.equal((await views.status(tx.hash, ADDRESS)).status, 200);
 });
 
 test("an unacknowledged row is not shown", async () => {

@@ -1,0 +1,107 @@
+// Looks up transactions by hash in all parts. A client has one query in flight, which asks for all that it waits for, and the
+// client that has used least is served next: however many unknown hashes one asks for, the others' look-ups hardly wait.
+
+import { type Clock, nextTurn, within } from "../../shared/clock.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { PartRecord, StoreParts } from "../../shared/kv/port.ts";
+import { FairScheduler } from "../../shared/shares/scheduler.ts";
+import { archivedKey, indexedHash } from "../journal/records.ts";
+
+/** Hashes of one query at most. */
+const MAX_HASHES = 64;
+/** Hashes that a client waits for at most, and clients that wait for a query at most. */
+const MAX_WAITING = 256;
+const MAX_CLIENTS = 1_024;
+/** How long a look-up may take with its wait, in ms. */
+const PATIENCE_MS = 2_000;
+
+interface Lookup {
+	readonly found: Promise<readonly PartRecord[]>;
+	readonly resolve: (records: readonly PartRecord[]) => void;
+	readonly reject: (thrown: unknown) => void;
+}
+
+interface HashLookupsDependencies {
+	readonly parts: Pick<StoreParts, "ofHashes" | "lookups">;
+	readonly clock: Clock;
+}
+
+export class HashLookups {
+	readonly #dependencies: HashLookupsDependencies;
+	readonly #scheduler: FairScheduler;
+	/** By client and hash: what no query asks for yet. A client is here while it has a query queued or in flight. */
+	readonly #waiting = new Map<string, Map<string, Lookup>>();
+
+	constructor(dependencies: HashLookupsDependencies) {
+		this.#dependencies = dependencies;
+		this.#scheduler = new FairScheduler({
+			concurrency: dependencies.parts.lookups,
+			maxWaiting: MAX_CLIENTS,
+		});
+	}
+
+	/**
+	 * What all parts have of `hash`. Rejects with RpcError `limit` if the client waits for too many, with DeadlineError if it takes
+	 * too long, else as the query does.
+	 */
+	find(hash: string, client: string): Promise<readonly PartRecord[]> {
+		const { clock } = this.#dependencies;
+		const waiting = this.#waiting.get(client) ?? this.#opened(client);
+		if (!waiting.has(hash) && waiting.size >= MAX_WAITING) {
+			const message = "too many look-ups of transactions by this client at the same time";
+			return Promise.reject(new RpcError("limit", message, { scope: "client" }));
+		}
+		const lookup = waiting.get(hash) ?? newLookup();
+		waiting.set(hash, lookup);
+		return within(clock, "look-up by hash", PATIENCE_MS, lookup.found);
+	}
+
+	#opened(client: string): Map<string, Lookup> {
+		const waiting = new Map<string, Lookup>();
+		this.#waiting.set(client, waiting);
+		void this.#serve(client, waiting);
+		return waiting;
+	}
+
+	/** Queues one query after another until the client waits for nothing more. */
+	async #serve(client: string, waiting: Map<string, Lookup>): Promise<void> {
+		// What one turn of the event loop asks for is one query.
+		await nextTurn();
+		do {
+			await this.#scheduler
+				.run({ client, cost: 1 }, () => this.#ask(waiting))
+				.catch((thrown: unknown) => {
+					for (const { reject } of waiting.values()) reject(thrown);
+					waiting.clear();
+				});
+		} while (waiting.size > 0);
+		this.#waiting.delete(client);
+	}
+
+	/** Asks for what has waited longest. Never rejects. */
+	async #ask(waiting: Map<string, Lookup>): Promise<void> {
+		const asked = [...waiting].slice(0, MAX_HASHES);
+		for (const [hash] of asked) waiting.delete(hash);
+		const hashes = asked.map(([hash]) => hash);
+		try {
+			const records = await this.#dependencies.parts.ofHashes(hashes, hashes.map(archivedKey));
+			const found = new Map<string, PartRecord[]>(hashes.map((hash) => [hash, []]));
+			for (const record of records) found.get(indexedHash(record.key))?.push(record);
+			for (const [hash, { resolve }] of asked) resolve(found.get(hash) ?? []);
+		} catch (thrown) {
+			for (const [, { reject }] of asked) reject(thrown);
+		}
+	}
+}
+
+function newLookup(): Lookup {
+	let resolve: Lookup["resolve"] = () => {};
+	let reject: Lookup["reject"] = () => {};
+	const found = new Promise<readonly PartRecord[]>((done, failed) => {
+		resolve = done;
+		reject = failed;
+	});
+	// Each caller gets it, unless its time has ended before.
+	found.catch(() => {});
+	return { found, resolve, reject };
+}
