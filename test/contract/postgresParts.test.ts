@@ -166,3 +166,39 @@ test("rows of a version without parts are found by their account", async (t) => 
 	const found = await two.parts.ofSender(SENDER, "");
 	assert.deepEqual(found.map(({ key }) => key).sort(), [KEY, `s/00000001/${HASH}`]);
 });
+
+test("look-ups by hash have two connections of their own, and while these hang all else is answered", async (t) => {
+	const url = await newDatabase();
+	const [one, two] = [await opened(t, url), await opened(t, url)];
+	await one.write([put(KEY, "row", SENDER)]);
+	const flood = Array.from({ length: 100 }, (_, i) => `0x${i.toString(16).padStart(64, "0")}`);
+	await Promise.all(flood.map((hash) => two.parts.ofHashes([hash, HASH], [`e/${hash}`])));
+	const connections = async () =>
+		await rowsOf(
+			url,
+			`SELECT application_name AS name, pid, query ~ 'right\\(key' AS looks FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name LIKE 'leeward-%'`,
+		);
+	const lookups = (await connections()).filter(({ looks }) => looks);
+	assert.deepEqual(new Set(lookups.map(({ name }) => name)), new Set(["leeward-boost/2-lookups"]));
+	assert.ok(lookups.length <= two.parts.lookups, `${lookups.length} connections`);
+
+	const signal = (name: NodeJS.Signals) => {
+		for (const { pid } of lookups) process.kill(Number(pid), name);
+	};
+	signal("SIGSTOP");
+	try {
+		const hanging = flood.map((hash) =>
+			assert.rejects(two.parts.ofHashes([hash], []), { code: "DATABASE_DOWN" }),
+		);
+		await two.write([put(`b/00000002/${HASH}`, "own", SENDER)]);
+		assert.equal((await two.parts.ofSender(SENDER, "")).length, 1);
+		await Promise.all(hanging);
+		assert.equal(two.trouble, null, "the database is not down for that");
+		await two.write([put(`b/00000003/${HASH}`, "own", SENDER)]);
+	} finally {
+		signal("SIGCONT");
+	}
+	const found = () => two.parts.ofHashes([HASH], []).catch(() => []);
+	await until("look-ups are answered again", async () => (await found()).length === 3);
+});

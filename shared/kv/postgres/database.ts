@@ -153,15 +153,19 @@ export class Database {
 	/** Connects without TLS if the server has none and the address allows it. */
 	async #withoutTls(thrown: unknown): Promise<pg.PoolClient> {
 		if (!/does not support SSL/.test(String(thrown))) throw thrown;
-		if (!this.#address.mayBeClear)
-			throw new DatabaseRefusedError(
-				"no TLS",
-				"a server that has it, or sslmode=disable for clear text in a network of one's own",
-				this.#address.host,
-			);
-		await this.#pool?.end();
-		this.#pool = null;
-		this.#address = { ...this.#address, ssl: null, mayBeClear: false };
+		// Another connection that was made at the same time may have found that out.
+		if (this.#address.ssl !== null) {
+			if (!this.#address.mayBeClear)
+				throw new DatabaseRefusedError(
+					"no TLS",
+					"a server that has it, or sslmode=disable for clear text in a network of one's own",
+					this.#address.host,
+				);
+			const pool = this.#pool;
+			this.#pool = null;
+			this.#address = { ...this.#address, ssl: null, mayBeClear: false };
+			await pool?.end();
+		}
 		return await this.#poolOf().connect();
 	}
 
