@@ -51,7 +51,7 @@ export async function readStatus(
 	const known = (await findAnywhere(hash, address, dependencies))?.row ?? null;
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 	if (page?.stage !== undefined && !isOverruled(page, row)) return answer("relay", page);
-	if (row !== null) return ofRow(row, page, dependencies);
+	if (row !== null) return ofRow(row, page, routing, dependencies);
 	return page === null ? elsewhere(hash, routing, dependencies) : answer("relay", page);
 }
 
@@ -101,32 +101,81 @@ function isOverruled(page: StatusRecord, row: Row | null): boolean {
 async function ofRow(
 	row: Row,
 	page: StatusRecord | null,
-	{ chain }: ViewsDependencies,
+	routing: RoutingInfo | undefined,
+	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
-	const mined = await minedOnChain(chain, row.hash, SOURCE_MS);
-	if (mined) return answer("journal", minedRecord(row.hash, mined, row));
-	const record = recordOf(row);
-	// After a failed simulation the relay's record has more details than the journal.
-	if (isLive(row) || page?.status !== "FAILED") return answer("journal", record);
-	const { status, stage } = record;
-	return answer("journal", { ...page, status, ...(stage === undefined ? {} : stageReport(stage)) });
+	// Where it ended the journal does not keep. The relay's record says enough if it has one.
+	const asksFallback = isLive(row) ? isHolder(row.at.fallback) : page?.stage === undefined;
+	const [mined, theirs] = await Promise.all([
+		minedOnChain(dependencies.chain, row.hash, SOURCE_MS),
+		asksFallback ? fallbackRecord(row.hash, routing, dependencies) : null,
+	]);
+	if (mined) return answer("journal", completed(minedRecord(row.hash, mined, row), row, [page, theirs]));
+	const error = theirs?.status === "FAILED" ? theirs.simulationError : null;
+	const record: StatusRecord =
+		isLive(row) && error !== null
+			? { ...recordOf(row), status: "FAILED", ...stageReport("SIMULATION_FAILED", { error }) }
+			: recordOf(row);
+	return answer("journal", completed(record, row, [page, theirs]));
+}
+
+/** The record with each field that it lacks from a page that has it: the relay's, or the fallback's, which has no say on the stage. */
+function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord | null)[]): StatusRecord {
+	const shared = pages.some((one) => one?.shared === true);
+	// The interface's blank record.
+	if (record.status === "UNKNOWN") return { ...record, shared };
+	const told = pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]));
+	const { referrer, refundRecipient } = isLive(row)
+		? readSubmissionQuery(new URLSearchParams(row.search))
+		: record;
+	const received = isLive(row) ? isoTime(row.receivedAt) : null;
+	const paid = told.find(({ refund }) => refund > 0);
+	return {
+		...record,
+		rpc_timestamp: received ?? record.rpc_timestamp ?? firstOf(told, (one) => one.rpc_timestamp),
+		// Without a recipient and gas it would read as a creation.
+		transaction:
+			[record, ...told].find(({ transaction }) => transaction.gas !== "")?.transaction ?? NO_FIELDS,
+		fastMode: record.fastMode || told.some((one) => one.fastMode),
+		shared,
+		simulationError: record.simulationError ?? firstOf(told, (one) => one.simulationError),
+		backruns: Math.max(record.backruns, ...told.map((one) => one.backruns)),
+		referrer: referrer ?? firstOf(told, (one) => one.referrer),
+		refundRecipient: refundRecipient ?? firstOf(told, (one) => one.refundRecipient),
+		refund: paid?.refund ?? record.refund,
+		...(paid?.refundWei === undefined ? {} : { refundWei: paid.refundWei }),
+	};
+}
+
+const NO_FIELDS = unknownStatus("").transaction;
+
+function firstOf<T>(pages: readonly StatusRecord[], read: (page: StatusRecord) => T | null): T | null {
+	return pages.map(read).find((value) => value !== null) ?? null;
+}
+
+/** The fallback's record; null if it has no page, or gave none. */
+async function fallbackRecord(
+	hash: string,
+	routing: RoutingInfo | undefined,
+	{ upstreams: { fallback } }: ViewsDependencies,
+): Promise<StatusRecord | null> {
+	const format = fallback?.dialect?.pages ?? null;
+	if (fallback === null || format === null) return null;
+	const page = await fallback.statusPage(hash, options(routing));
+	return page === undefined || page === null ? null : readFallbackPage(format, page, hash);
 }
 
 /** The status of a transaction that neither the relay nor the journal knows. */
 async function elsewhere(
 	hash: string,
 	routing: RoutingInfo | undefined,
-	{ upstreams, chain }: ViewsDependencies,
+	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
-	const { fallback } = upstreams;
-	const page = await fallback?.statusPage(hash, options(routing));
-	const format = fallback?.dialect?.pages ?? null;
-	const record =
-		page === undefined || page === null || format === null ? null : readFallbackPage(format, page, hash);
+	const record = await fallbackRecord(hash, routing, dependencies);
 	if (record !== null && (record.stage !== undefined || record.status !== "UNKNOWN")) {
 		return answer("fallback", record);
 	}
-	const mined: Mined | null | undefined = await minedOnChain(chain, hash, SOURCE_MS);
+	const mined: Mined | null | undefined = await minedOnChain(dependencies.chain, hash, SOURCE_MS);
 	if (mined) return answer("boost", minedRecord(hash, mined, null));
 	if (record !== null) return answer("fallback", record);
 	if (mined === null) return answer("boost", unknownStatus(hash));
@@ -166,16 +215,13 @@ function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord 
 	const blank = unknownStatus(hash);
 	const { transaction, reverted, blockNumber } = mined;
 	const known = row === null ? {} : { from: row.from, nonce: row.nonce.toString() };
-	const record: StatusRecord = {
+	return {
 		...blank,
 		status: "INCLUDED",
 		fastMode: row?.path === "fast",
 		transaction: transaction === null ? { ...blank.transaction, ...known } : fieldsOf(transaction),
 		...stageReport(reverted ? "REVERTED" : "INCLUDED", { blockNumber }),
 	};
-	if (row === null || !isLive(row)) return record;
-	const { referrer, refundRecipient } = readSubmissionQuery(new URLSearchParams(row.search));
-	return { ...record, rpc_timestamp: isoTime(row.receivedAt), referrer, refundRecipient };
 }
 
 /** Converts a node's transaction object into the record's fields. */

@@ -92,6 +92,9 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
 	if (page.status !== "INCLUDED" && page.status !== "FAILED") return null;
 	const error = errorOf(page.simulationError);
 	const blockNumber = typeof page.blockNumber === "number" ? page.blockNumber : null;
+	const refundWei = /^\d{1,30}$/.test(text(page.refundWei))
+		? text(page.refundWei)
+		: weiOf(count(page.refund));
 	return {
 		...blank,
 		...flags,
@@ -103,7 +106,7 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
 		referrer: textOrNull(page.referrer),
 		refundRecipient: textOrNull(page.refundRecipient),
 		refund: count(page.refund),
-		...(TOLD.has(stage) ? stageReport(stage, { error, blockNumber }) : {}),
+		...(TOLD.has(stage) ? stageReport(stage, { error, blockNumber, refundWei }) : {}),
 	};
 }
 
@@ -163,6 +166,12 @@ function text(value: unknown): string {
 
 function textOrNull(value: unknown): string | null {
 	return typeof value === "string" && value !== "" ? value : null;
+}
+
+/** Of an amount in ETH, to the gwei; "0" of more than there is. */
+function weiOf(ether: number): string {
+	const gwei = Math.round(ether * 1e9);
+	return Number.isSafeInteger(gwei) ? (BigInt(gwei) * 10n ** 9n).toString() : "0";
 }
 
 function count(value: unknown): number {

@@ -94,7 +94,11 @@ test("a mined row has the chain's fields and its client's parameters", async () 
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
 		fixture.chainRows.set("eth_getTransactionByHash", () => refusal(-32000, "pruned"));
 		const { transaction } = (await ask(fixture, tx.hash))[0] as { transaction: object };
-		assert.deepEqual(transaction, { from: tx.from, to: "", gas: "", nonce: "5", value: "" });
+		assert.deepEqual(
+			transaction,
+			unknownStatus("").transaction,
+			"without the rest it would read as a creation",
+		);
 	}
 });
 
@@ -144,9 +148,7 @@ for (const [ending, status, stage] of ENDED) {
 		const fixture = await viewFixture();
 		fixture.relay.isUnavailable = true;
 		const tx = fixture.ended(5, ending);
-		const blank = unknownStatus(tx.hash);
-		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
-		const expected = { ...blank, status, ...stageReport(stage), transaction };
+		const expected = { ...unknownStatus(tx.hash), status, ...stageReport(stage) };
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
 		fixture.isChainUp = false;
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
@@ -175,9 +177,8 @@ test("a row that its user ended stays ended although the relay was not told to c
 		const tx = fixture.ended(5, ending);
 		const blank = unknownStatus(tx.hash);
 		fixture.relay.pages.set(tx.hash, { ...blank, stage: "BROADCAST" });
-		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
 		assert.deepEqual(await ask(fixture, tx.hash), [
-			{ ...blank, status: "FAILED", ...stageReport(stage), transaction },
+			{ ...blank, status: "FAILED", ...stageReport(stage) },
 			"journal",
 			200,
 		]);
@@ -191,6 +192,58 @@ test("a row that its user ended stays ended although the relay was not told to c
 		fixture.relay.pages.set(tx.hash, knows);
 		assert.deepEqual(await ask(fixture, tx.hash), [knows, "relay", 200]);
 	}
+});
+
+test("what the fallback has is told with what its page and the journal know of it, also when the relay is back", async () => {
+	for (const isBack of [false, true]) {
+		const fixture = await viewFixture();
+		fixture.relay.isUnavailable = !isBack;
+		const tx = fixture.holds(5, ["fallback"], { search: "referrer=a%20wallet" });
+		if (isBack) fixture.relay.pages.set(tx.hash, unknownStatus(tx.hash));
+		const fields = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
+		const theirs = { ...unknownStatus(tx.hash), transaction: fields, backruns: 2, shared: true };
+		const own = {
+			rpc_timestamp: "2026-01-01T00:00:00.000Z",
+			referrer: "a wallet",
+			fastMode: true,
+			shared: true,
+		};
+
+		fixture.fallback.pages.set(tx.hash, { ...unknownStatus(tx.hash), stage: "SHARED", shared: true });
+		assert.deepEqual((await ask(fixture, tx.hash))[0], { ...held(tx.hash), shared: true });
+		// No word of a third party ends it, but that its simulation fails is worth knowing.
+		fixture.fallback.pages.set(tx.hash, { ...theirs, status: "FAILED", stage: "CANCELLED" });
+		assert.equal(((await ask(fixture, tx.hash))[0] as { stage: string }).stage, "HELD");
+		const error = { code: "EXECUTION_REVERTED", message: "execution reverted: no" };
+		const failing = { ...theirs, status: "FAILED", stage: "SIMULATION_FAILED", simulationError: error };
+		fixture.fallback.pages.set(tx.hash, failing);
+		assert.deepEqual((await ask(fixture, tx.hash))[0], {
+			...{ ...theirs, ...own, status: "FAILED", simulationError: error },
+			...stageReport("SIMULATION_FAILED", { error }),
+		});
+		const paid = { refund: 0.009, refundWei: "9000000000000001", refundRecipient: tx.from };
+		fixture.fallback.pages.set(tx.hash, { ...theirs, ...paid, status: "INCLUDED", stage: "INCLUDED" });
+		fixture.mines(tx);
+		const [mined] = (await ask(fixture, tx.hash)) as [object, string, number];
+		const { refund, refundRecipient, refundWei } = paid;
+		assert.deepEqual(mined, {
+			...{ ...theirs, ...own, status: "INCLUDED", refund, refundRecipient },
+			...stageReport("INCLUDED", { blockNumber: 9, refundWei }),
+			transaction: (mined as { transaction: object }).transaction,
+		});
+	}
+});
+
+test("what its user ended in an outage has the fields that the fallback knows", async () => {
+	const fixture = await viewFixture();
+	fixture.relay.isUnavailable = true;
+	const tx = fixture.ended(5, "cancelled");
+	const transaction = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
+	fixture.fallback.pages.set(tx.hash, {
+		...{ ...unknownStatus(tx.hash), status: "FAILED", stage: "CANCELLED", transaction },
+	});
+	const [record] = (await ask(fixture, tx.hash)) as [{ transaction: object; stage: string }, string, number];
+	assert.deepEqual([record.stage, record.transaction], ["CANCELLED", transaction]);
 });
 
 test("while the relay is unavailable the fallback's page is used for unknown hashes", async () => {
@@ -275,9 +328,9 @@ test("a page in our own format: pending with a stage is HELD, an ended one has i
 	}
 	const { origin: _, ...told } = full;
 	for (const [status, stage, shown] of [
-		["INCLUDED", "REVERTED", stageReport("REVERTED")],
+		["INCLUDED", "REVERTED", stageReport("REVERTED", { refundWei: "500000000000000000" })],
 		["INCLUDED", undefined, {}],
-		["FAILED", "CANCELLED", stageReport("CANCELLED")],
+		["FAILED", "CANCELLED", stageReport("CANCELLED", { refundWei: "500000000000000000" })],
 		["FAILED", "<b>", {}],
 	] as const) {
 		const page = readFallbackPage("ours", { ...full, status, stage }, HASH);
