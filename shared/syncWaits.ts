@@ -139,25 +139,25 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 }
 
 /** One block time of Ethereum, and time for a node to have the receipt. */
-export const SYNC_DEFAULT_MS = 20_000;
+const DEFAULT_MS = 20_000;
 /** Below the 30 s of routers and the dispatcher's 28 s, so that the caller gets the answer of this file. */
 const MAX_MS = 25_000;
 
-const EXPECTED = "expected milliseconds, 1 or more, as a number or as 0x hex";
 /**
- * The timeout in ms. The EIP's table says QUANTITY while its examples and clients use a number, so both are accepted. Clients
- * ask for up to three slots (36 s on mainnet); more than the maximum counts as the maximum.
+ * The timeout in ms. The EIP's table says QUANTITY while its examples and clients use a number, so both are accepted. It
+ * requires the default for an invalid one. Clients ask for up to three slots (36 s on mainnet); more than the maximum
+ * counts as the maximum.
  */
 export const syncTimeoutMs = z
-	.union([z.number(), z.string()], { error: EXPECTED })
-	.transform((value, context): number => {
+	.union([z.number(), z.string()])
+	.transform((value): number => {
 		const ms = typeof value === "number" ? value : Number(parseQuantity(value) ?? 0);
-		if (Number.isSafeInteger(ms) && ms >= 1) return Math.min(ms, MAX_MS);
-		context.issues.push({ code: "custom", message: EXPECTED, input: value });
-		return z.NEVER;
+		return Number.isInteger(ms) && ms >= 1 ? Math.min(ms, MAX_MS) : DEFAULT_MS;
 	})
-	.optional()
-	.describe(`how long to wait for the receipt, in ms: ${SYNC_DEFAULT_MS} unless said, ${MAX_MS} at most`);
+	.catch(DEFAULT_MS)
+	.describe(
+		`how long to wait for the receipt, in ms, as a number or 0x hex: at most ${MAX_MS}; an invalid one is replaced by the default`,
+	);
 
 /** EIP-7966's text; clients compare the beginning. */
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";

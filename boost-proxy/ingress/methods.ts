@@ -18,7 +18,7 @@ import {
 	readParamsSize,
 } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
-import { neverMined, SYNC_DEFAULT_MS, type SyncWaits, syncTimeoutMs } from "../../shared/syncWaits.ts";
+import { neverMined, type SyncWaits, syncTimeoutMs } from "../../shared/syncWaits.ts";
 import type { RequestState } from "../domain/request.ts";
 import type { Cancels } from "../requests/cancels.ts";
 import type { Submissions } from "../requests/submissions.ts";
@@ -64,7 +64,7 @@ const METHODS = [
 		maxParamsSize: RAW_PARAMS_SIZE,
 		result: z.record(z.string(), z.unknown()),
 		ordered: true,
-		async handle([bytes, timeoutMs = SYNC_DEFAULT_MS], { call, state }, { submissions, syncWaits, clock }) {
+		async handle([bytes, timeoutMs], { call, state }, { submissions, syncWaits, clock }) {
 			const begun = clock.monotonic();
 			const { tx, cancels } = await submissions.submit(bytes, state);
 			if (cancels) throw neverMined(tx.hash);

@@ -16,7 +16,7 @@ import {
 	rawBytes,
 } from "../../../shared/jsonrpc/method.ts";
 import { readSubmissionQuery } from "../../../shared/submissionQuery.ts";
-import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/syncWaits.ts";
+import { neverMined, syncTimeoutMs } from "../../../shared/syncWaits.ts";
 import {
 	DEFAULT_PATH,
 	ENDPOINTS,
@@ -62,7 +62,7 @@ export const eth_sendRawTransactionSync = coreMethod({
 	result: z.record(z.string(), z.unknown()).describe("the receipt as eth_getTransactionReceipt gives it"),
 	// Only the submission is ordered: in a batch, all waits run at the same time after it.
 	ordered: true,
-	async handle([raw, timeout = SYNC_DEFAULT_MS], context, dependencies) {
+	async handle([raw, timeout], context, dependencies) {
 		const { receipts, clock } = dependencies;
 		const begun = clock.monotonic();
 		const { hash, outcome } = await submitRaw(raw, context, dependencies);

@@ -281,7 +281,7 @@ describe("reads of clients' transactions", () => {
 
 describe("eth_sendRawTransactionSync", () => {
 	/** On a connection of its own: it may take its time. */
-	async function wait({ raw }: Signed, ...timeout: number[]): Promise<{ code: number; json: WireAnswer }> {
+	async function wait({ raw }: Signed, ...timeout: unknown[]): Promise<{ code: number; json: WireAnswer }> {
 		const call = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransactionSync", params: [raw, ...timeout] };
 		const headers = { "content-type": "application/json" };
 		const answer = await fetch(`${boost.url}/fast`, { method: "POST", headers, body: JSON.stringify(call) });
@@ -292,7 +292,8 @@ describe("eth_sendRawTransactionSync", () => {
 		for (const when of ["well", "out", "between"]) {
 			const tx = (await fixture.users.actor()).sign();
 			if (when === "out") await fixture.fails();
-			const waiting = wait(tx);
+			// An invalid timeout is the default (EIP-7966).
+			const waiting = wait(tx, "12 s");
 			await fixture.users.waitUntilSent(tx);
 			if (when === "between") await fixture.fails();
 			await fixture.system.nextBlock();
