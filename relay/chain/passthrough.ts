@@ -22,7 +22,7 @@ import {
 	RpcError,
 } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
-import { HEAVY_READ, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
+import { blockParam, HEAVY_READ, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type Cutter, cutterFor } from "../../shared/secrets.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
@@ -220,21 +220,23 @@ export class Passthrough {
 		try {
 			return await this.#askTold(call, passed, told);
 		} catch (thrown) {
-			if (!(await this.#mayBeBehind(thrown, call, told))) throw thrown;
+			if ((await this.#blockBehind(thrown, call, told)) === null) throw thrown;
 		}
 		try {
 			return await this.#askNode(call, passed);
 		} catch (thrown) {
-			throw (await this.#mayBeBehind(thrown, call, told)) ? lacking(call) : thrown;
+			const block = await this.#blockBehind(thrown, call, told);
+			throw block === null ? thrown : lacking(block);
 		}
 	}
 
-	/** Whether an error names no verdict, but a block that clients know and the node does not have yet. */
-	async #mayBeBehind(thrown: unknown, { params }: RpcCall, told: ToldChain): Promise<boolean> {
-		if (!(thrown instanceof ForeignRpcError) || thrown.code === REVERTED) return false;
-		const block = params.map((one) => blockOf(one)).find((one) => one !== null && told.hasRecent(one));
-		const recent = block ?? blockOfLogs(params[0], told);
-		return recent !== null && this.#lacksBlock(recent);
+	/** The block that an error is about if clients know it and the node does not have it yet; null: it is a verdict. */
+	async #blockBehind(thrown: unknown, { method, params }: RpcCall, told: ToldChain): Promise<string | null> {
+		if (!(thrown instanceof ForeignRpcError) || thrown.code === REVERTED) return null;
+		const named = blockOf(blockParam(method, params));
+		const block = named ?? (method === "eth_getLogs" ? blockOfLogs(params[0], told) : null);
+		if (block === null || !told.hasRecent(block)) return null;
+		return (await this.#lacksBlock(block)) ? block : null;
 	}
 
 	async #askTold(call: RpcCall, passed: Read, told: ToldChain): Promise<unknown> {
@@ -247,14 +249,15 @@ export class Passthrough {
 			if (block === null || hasLogOf(result, block) || !(await this.#lacksBlock(block))) return result;
 			const again = await this.#askNode(call, passed);
 			if (hasLogOf(again, block) || !(await this.#lacksBlock(block))) return again;
-		} else {
-			if (!this.#isSuspect(call, result, told)) return result;
-			// The block may have no transaction or uncle with that index.
-			if (method.endsWith("AndIndex")) return this.#askWithBlock(call, blockOf(params[0]) ?? "", passed);
-			const again = await this.#askNode(call, passed);
-			if (!this.#isSuspect(call, again, told)) return again;
+			throw lacking(block);
 		}
-		throw lacking(call);
+		if (!this.#isSuspect(call, result, told)) return result;
+		const wanted = blockOf(params[0]) ?? String(params[0]);
+		// The block may have no transaction or uncle with that index.
+		if (method.endsWith("AndIndex")) return this.#askWithBlock(call, wanted, passed);
+		const again = await this.#askNode(call, passed);
+		if (this.#isSuspect(call, again, told)) throw lacking(wanted);
+		return again;
 	}
 
 	async #askNode(call: RpcCall, passed: Read): Promise<unknown> {
@@ -298,7 +301,7 @@ export class Passthrough {
 	async #askWithBlock(call: RpcCall, block: string, passed: Read): Promise<unknown> {
 		try {
 			const [answer, count] = await this.#node.batch([call, countCall(block)], passed.timeoutMs);
-			if (answer === undefined || lacks(count)) throw lacking(call);
+			if (answer === undefined || lacks(count)) throw lacking(block);
 			if (answer.ok) return answer.result;
 			throw this.#verdict(call.method, answer.error);
 		} catch (thrown) {
@@ -361,11 +364,16 @@ function unavailable(): RpcError {
 	return new RpcError("internal", "internal error", NODE_UNAVAILABLE);
 }
 
-/** The block of a parameter, by number or hash; null if it is named by a tag. */
+/**
+ * The block of a parameter, by number or hash, in the form that every node accepts: one that refuses the client's form must
+ * not be taken for one that lacks the block. Null if it is named by a tag.
+ */
 function blockOf(given: unknown): string | null {
 	const { blockHash, blockNumber } = (given ?? {}) as { blockHash?: unknown; blockNumber?: unknown };
 	const named = typeof given === "string" ? given : (blockHash ?? blockNumber);
-	return typeof named === "string" && HEX.test(named) ? named : null;
+	const number = parseNodeQuantity(named);
+	if (typeof named !== "string" || number === null) return null;
+	return named.length === HASH_LENGTH ? named.toLowerCase() : toQuantity(number);
 }
 
 /** A call whose answer shows whether the node has a block. */
@@ -398,9 +406,11 @@ function hasLogOf(logs: unknown, block: string): boolean {
 	return last?.blockHash === block || last?.blockNumber === block;
 }
 
-/** Clients ask again after an error, while null would be an answer. The words are go-ethereum's. */
-function lacking({ params: [first] }: RpcCall): RpcError {
-	const what = typeof first === "string" ? first : "the range";
+/**
+ * `what` is a block's number or hash, or a transaction's hash. Clients ask again after an error, while null would be an
+ * answer. The words are go-ethereum's.
+ */
+function lacking(what: string): RpcError {
 	return new RpcError("rejected", `header not found: the node that was asked does not have ${what} yet`);
 }
 

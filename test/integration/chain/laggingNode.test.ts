@@ -110,6 +110,55 @@ test("after a failover to a node that is behind, nothing that was told is null, 
 	);
 });
 
+test("a node that refuses the form of a block number is not taken for one that lacks the block", async (t) => {
+	t.after(() => balancer.setRule(null));
+	const { number, contract } = await threeAhead();
+	const padded = hex(number).replace("0x", "0x0");
+	const error = { code: -32602, message: "hex number with leading zero digits" };
+	balancer.setRule({
+		refuse: (_method, params) => (JSON.stringify(params).includes(`"${padded}"`) ? error : null),
+	});
+	// A storage slot may look like the number of a block.
+	const slot = hex(number);
+	for (const [method, params] of [
+		["eth_getBalance", [contract, padded]],
+		["eth_getCode", [contract, padded]],
+		["eth_getStorageAt", [contract, slot, padded]],
+		["eth_getProof", [contract, [slot], padded]],
+		["eth_call", [{ to: contract }, padded]],
+		["eth_estimateGas", [{ to: contract }, padded]],
+		["eth_createAccessList", [{ to: contract }, padded]],
+		["eth_simulateV1", [{ blockStateCalls: [] }, padded]],
+		["eth_feeHistory", ["0x1", padded, []]],
+		["eth_getBlockByNumber", [padded, false]],
+		["eth_getBlockReceipts", [{ blockNumber: padded }]],
+		["eth_getTransactionByBlockNumberAndIndex", [padded, "0x0"]],
+		["eth_getUncleCountByBlockNumber", [padded]],
+		["eth_getLogs", [{ fromBlock: padded, toBlock: hex(number) }]],
+		["eth_getLogs", [{ fromBlock: padded }]],
+	] as const) {
+		assert.deepEqual((await system.client.ask(method, params)).error, error, method);
+	}
+});
+
+test("the error names the block that is not there, wherever the read has it", async (t) => {
+	t.after(() => balancer.setTargets(system.chain.url));
+	const { number, hash, contract } = await threeAhead();
+	balancer.setTargets(behind.url);
+	for (const [method, params, block] of [
+		["eth_getBalance", [contract, hex(number)], hex(number)],
+		["eth_getBalance", [contract, { blockHash: hash }], hash],
+		["eth_getStorageAt", [contract, "0x0", hex(number)], hex(number)],
+		["eth_call", [{ to: contract }, hex(number)], hex(number)],
+		["eth_getBlockReceipts", [{ blockNumber: hex(number) }], hex(number)],
+		["eth_getLogs", [{ fromBlock: "0x1", toBlock: hex(number) }], hex(number)],
+	] as const) {
+		const { error } = await system.client.ask(method, params);
+		const message = `header not found: the node that was asked does not have ${block} yet`;
+		assert.deepEqual([error?.code, error?.message], [-32000, message], method);
+	}
+});
+
 test("of two nodes in turn the one that has it is asked", async (t) => {
 	t.after(() => balancer.setTargets(system.chain.url));
 	const told = await threeAhead();
