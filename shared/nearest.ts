@@ -18,10 +18,18 @@ export function nearest(
 	let found: string | null = null;
 	let least = mostLetters;
 	for (const one of known) {
+		// Also keeps a long name, which may be a client's, from costing much.
+		if (Math.abs(one.length - name.length) > least) continue;
 		const far = distance(given, one.toLowerCase());
 		if (far > least || (far === least && found !== null)) continue;
 		found = one;
 		least = far;
 	}
 	return found;
+}
+
+/** What follows an error about an unknown name: `: did you mean X?`, or nothing if none is close. */
+export function didYouMean(name: string, known: readonly string[]): string {
+	const meant = nearest(name, known);
+	return meant === null ? "" : `: did you mean ${meant}?`;
 }

@@ -9,7 +9,7 @@ import { z } from "zod";
 import { type Client, clientOf, isWebPage, pageAddress } from "../../shared/client.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
+import { address, boundedList, exactObject, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
 import { type BundleOutcome, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 
 /**
@@ -114,7 +114,7 @@ export function bundleObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, 
 			}
 			return Object.fromEntries(kept);
 		},
-		z.strictObject(shape, { error }),
+		exactObject(shape, error),
 	);
 }
 
@@ -190,8 +190,17 @@ export const sendBundle = bundleObject(
 	};
 });
 
-/** The parameter of eth_cancelBundle. Other keys are ignored, whatever they say: they change nothing of what is cancelled. */
-export const cancelBundle = z.object({ replacementUuid: uuid }, { error: BUNDLE });
+/** The parameter of eth_cancelBundle: by its replacementUuid, whatever else of the bundle is sent along. */
+export const cancelBundle = bundleObject(
+	{
+		replacementUuid: uuid,
+		txs: withoutEffect,
+		blockNumber: withoutEffect,
+		stateBlockNumber: withoutEffect,
+		timestamp: withoutEffect,
+	},
+	BUNDLE,
+);
 
 /**
  * What MEV-Share may show searchers of a bundle. Accepted but ignored: the relay shows bundles to nobody.
@@ -233,15 +242,16 @@ function wholeNumber(max: number, expected: string) {
 const percent = wholeNumber(100, "a whole number from 0 to 100");
 const bodyIdx = wholeNumber(MAX_BUNDLE_TRANSACTIONS, "the index of an entry of the body");
 
-const inclusion = z
-	.strictObject({ block: quantity, maxBlock: quantity.nullish() }, { error: "expected {block, maxBlock}" })
-	.transform(({ block, maxBlock }, context) => {
-		const last = maxBlock ?? null;
-		const span = last === null ? 0n : last - block;
-		return span < 0n || span > BigInt(MAX_BLOCKS_AHEAD)
-			? invalid(context, { path: ["maxBlock"], expected: `block to block + ${MAX_BLOCKS_AHEAD}` })
-			: { first: block, last };
-	});
+const inclusion = exactObject(
+	{ block: quantity, maxBlock: quantity.nullish() },
+	"expected {block, maxBlock}",
+).transform(({ block, maxBlock }, context) => {
+	const last = maxBlock ?? null;
+	const span = last === null ? 0n : last - block;
+	return span < 0n || span > BigInt(MAX_BLOCKS_AHEAD)
+		? invalid(context, { path: ["maxBlock"], expected: `block to block + ${MAX_BLOCKS_AHEAD}` })
+		: { first: block, last };
+});
 
 const REFUND = "at most one {bodyIdx, percent} for each entry of the body";
 const REFUND_CONFIG = "a list of {address, percent}";

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { toQuantity } from "../ethereum/hex.ts";
-import { address, type BlockTag, blockNumberOrTag, boundedList, hash } from "./method.ts";
+import { address, type BlockTag, blockNumberOrTag, boundedList, exactObject, hash } from "./method.ts";
 
 const MAX_VALUES = 100;
 const MAX_TOPICS = 4;
@@ -37,29 +37,28 @@ function anyOf<T extends typeof hash>(value: T, expected: string) {
 }
 
 /** The filter object of `eth_newFilter` and of `eth_subscribe ["logs", …]`. */
-export const logCriteria = z
-	.object({
-		address: anyOf(address, "an address of 20 bytes as 0x hex, or a list of them"),
-		topics: boundedList(
-			anyOf(hash, "a topic of 32 bytes as 0x hex, a list of them, or null"),
-			MAX_TOPICS,
-			`a list of ${MAX_TOPICS} topics at most`,
-		).nullish(),
-		fromBlock: blockNumberOrTag.nullish(),
-		toBlock: blockNumberOrTag.nullish(),
-	})
-	.transform(({ address, topics, fromBlock, toBlock }): LogCriteria => {
-		const filter = { address: address ?? [], topics: (topics ?? []).map((topic) => topic ?? []) };
-		const wire = (block: bigint | BlockTag) => (typeof block === "bigint" ? toQuantity(block) : block);
-		return {
-			filter,
-			from: typeof fromBlock === "bigint" ? fromBlock : null,
-			to: typeof toBlock === "bigint" ? toBlock : null,
-			query: {
-				address: filter.address,
-				topics: filter.topics.map((wanted) => (wanted.length === 0 ? null : wanted)),
-				...(fromBlock == null ? {} : { fromBlock: wire(fromBlock) }),
-				...(toBlock == null ? {} : { toBlock: wire(toBlock) }),
-			},
-		};
-	});
+export const logCriteria = exactObject({
+	address: anyOf(address, "an address of 20 bytes as 0x hex, or a list of them"),
+	topics: boundedList(
+		anyOf(hash, "a topic of 32 bytes as 0x hex, a list of them, or null"),
+		MAX_TOPICS,
+		`a list of ${MAX_TOPICS} topics at most`,
+	).nullish(),
+	fromBlock: blockNumberOrTag.nullish(),
+	toBlock: blockNumberOrTag.nullish(),
+	blockHash: z.never({ error: "expected none: eth_getLogs has the logs of one block" }).nullish(),
+}).transform(({ address, topics, fromBlock, toBlock }): LogCriteria => {
+	const filter = { address: address ?? [], topics: (topics ?? []).map((topic) => topic ?? []) };
+	const wire = (block: bigint | BlockTag) => (typeof block === "bigint" ? toQuantity(block) : block);
+	return {
+		filter,
+		from: typeof fromBlock === "bigint" ? fromBlock : null,
+		to: typeof toBlock === "bigint" ? toBlock : null,
+		query: {
+			address: filter.address,
+			topics: filter.topics.map((wanted) => (wanted.length === 0 ? null : wanted)),
+			...(fromBlock == null ? {} : { fromBlock: wire(fromBlock) }),
+			...(toBlock == null ? {} : { toBlock: wire(toBlock) }),
+		},
+	};
+});

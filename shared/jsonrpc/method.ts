@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { hexToBytes, parseAddress, parseHash, parseQuantity, toQuantity } from "../ethereum/hex.ts";
+import { didYouMean } from "../nearest.ts";
 import { quotable } from "./answers.ts";
 import { RpcError } from "./errors.ts";
 
@@ -187,7 +188,7 @@ function describe(name: string, issues: readonly z.core.$ZodIssue[]): string {
 	for (const key of issue.path) {
 		path += typeof key === "number" ? `[${key}]` : `.${quotable(String(key))}`;
 	}
-	if (issue.code === "unrecognized_keys") return `${path}.${quotable(issue.keys[0] ?? "")}: unknown key`;
+	if (issue.code === "unrecognized_keys") return `${path}.${quotable(issue.keys[0] ?? "")}: ${issue.message}`;
 	const message = issue.message.replace(
 		/^(Invalid input|Invalid option|Too small|Too big|Invalid string): /,
 		"",
@@ -256,6 +257,19 @@ export function boundedList<T extends z.ZodType>(element: T, max: number, expect
 	}, z.array(element).min(min).max(max));
 }
 
+/**
+ * An object with the keys of `shape`. Any other one is refused by its name, with the nearest known one: a key that is dropped
+ * silently is a protection that its sender wrongly believes to be on. `error` is for what is no object. The objects of all
+ * methods are made by this.
+ */
+export function exactObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, error?: string) {
+	const known = Object.keys(shape);
+	return z.strictObject(shape, {
+		error: (issue) =>
+			issue.code === "unrecognized_keys" ? `unknown key${didYouMean(issue.keys[0] ?? "", known)}` : error,
+	});
+}
+
 /** 32 bytes, to lower-case hex. */
 export const hash = readString("a hash of 32 bytes as 0x hex", "^0[xX][0-9a-fA-F]{64}$", parseHash);
 
@@ -300,8 +314,8 @@ export const blockReference = z.union(
 		readString(BLOCK, `${QUANTITY_PATTERN}|${TAG_PATTERN}`, (text) =>
 			isTag(text) ? text : wireQuantity(text),
 		),
-		z.strictObject({ blockHash: hash, requireCanonical: z.boolean().optional() }),
-		z.strictObject({ blockNumber: readString(BLOCK, QUANTITY_PATTERN, wireQuantity) }),
+		exactObject({ blockHash: hash, requireCanonical: z.boolean().optional() }),
+		exactObject({ blockNumber: readString(BLOCK, QUANTITY_PATTERN, wireQuantity) }),
 	],
 	{ error: `expected ${REFERENCE}` },
 );

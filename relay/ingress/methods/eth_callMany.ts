@@ -10,6 +10,7 @@ import {
 	address,
 	blockNumberOrTag,
 	boundedList,
+	exactObject,
 	hash,
 	hexData,
 	quantity,
@@ -23,7 +24,7 @@ import {
 	type TransactionsRequest,
 	type UnsignedCall,
 } from "../../domain/callMany.ts";
-import { bundleClient } from "../bundleRequests.ts";
+import { bundleClient, bundleObject, withoutEffect } from "../bundleRequests.ts";
 import { chargeAuthorizations, type MethodDependencies, relayMethod } from "../methodDependencies.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
@@ -48,41 +49,44 @@ const element = z.union([hash, rawBytes("a signed transaction, or the hash of a 
 /** 1 to 100 signed transactions, or hashes of shared ones. */
 export const bundleTransactions = boundedList(element, MAX_CALLS, `1 to ${MAX_CALLS} transactions`, 1);
 
-// Other keys, which searchers send with bundles, are ignored.
-const signedBundle = z.object({
-	txs: bundleTransactions,
-	blockNumber: quantity,
-	stateBlockNumber: blockNumberOrTag,
-	timestamp: seconds.nullish(),
-});
+const signedBundle = bundleObject(
+	{
+		txs: bundleTransactions,
+		blockNumber: quantity,
+		stateBlockNumber: blockNumberOrTag,
+		timestamp: seconds.nullish(),
+		revertingTxHashes: withoutEffect,
+		replacementUuid: withoutEffect,
+	},
+	"expected an object",
+);
 
 /** Maximum number of addresses in an access list, and of storage keys of each. */
 const MAX_ACCESS = 1_000;
 const EXPECTED_ACCESS = `an access list (EIP-2930) of ${MAX_ACCESS} addresses with ${MAX_ACCESS} keys each at most`;
 
 const accessList = boundedList(
-	z.strictObject({ address, storageKeys: boundedList(hash, MAX_ACCESS, EXPECTED_ACCESS) }),
+	exactObject({ address, storageKeys: boundedList(hash, MAX_ACCESS, EXPECTED_ACCESS) }),
 	MAX_ACCESS,
 	EXPECTED_ACCESS,
 );
 
-const call = z
-	.strictObject({
-		from: address.nullish(),
-		to: address.nullish(),
-		gas: uint64.nullish(),
-		gasPrice: uint64.nullish(),
-		maxFeePerGas: uint64.nullish(),
-		maxPriorityFeePerGas: uint64.nullish(),
-		value: quantity.nullish(),
-		data: hexData.nullish(),
-		input: hexData.nullish(),
-		accessList: accessList.nullish(),
-		// Accepted as in eth_call, but ignored: the nonce is the account's.
-		nonce: quantity.nullish(),
-		chainId: quantity.nullish(),
-		type: quantity.nullish(),
-	})
+const call = exactObject({
+	from: address.nullish(),
+	to: address.nullish(),
+	gas: uint64.nullish(),
+	gasPrice: uint64.nullish(),
+	maxFeePerGas: uint64.nullish(),
+	maxPriorityFeePerGas: uint64.nullish(),
+	value: quantity.nullish(),
+	data: hexData.nullish(),
+	input: hexData.nullish(),
+	accessList: accessList.nullish(),
+	// Accepted as in eth_call, but ignored: the nonce is the account's.
+	nonce: quantity.nullish(),
+	chainId: quantity.nullish(),
+	type: quantity.nullish(),
+})
 	.refine(({ data, input }) => data == null || input == null || data === input, {
 		error: "expected data and input to be equal where both are there",
 	})
@@ -105,7 +109,7 @@ const call = z
 		}),
 	);
 
-const blockOverride = z.strictObject({
+const blockOverride = exactObject({
 	blockNumber: count.optional(),
 	timestamp: z.union([seconds, count], { error: "expected seconds since the epoch" }).optional(),
 	coinbase: address.optional(),
@@ -116,12 +120,10 @@ const blockOverride = z.strictObject({
 const MAX_TOGETHER = `${MAX_CALLS} calls at most, all bundles together`;
 
 const callBundles = boundedList(
-	z
-		.strictObject({
-			transactions: boundedList(call, MAX_CALLS, MAX_TOGETHER),
-			blockOverride: blockOverride.nullish(),
-		})
-		.transform((bundle): CallBundle => ({ ...bundle, blockOverride: bundle.blockOverride ?? {} })),
+	exactObject({
+		transactions: boundedList(call, MAX_CALLS, MAX_TOGETHER),
+		blockOverride: blockOverride.nullish(),
+	}).transform((bundle): CallBundle => ({ ...bundle, blockOverride: bundle.blockOverride ?? {} })),
 	MAX_CALL_BUNDLES,
 	`an object of signed transactions, or an array of 1 to ${MAX_CALL_BUNDLES} bundles of calls`,
 	1,
@@ -129,7 +131,7 @@ const callBundles = boundedList(
 	error: `expected ${MAX_TOGETHER}`,
 });
 
-const context = z.strictObject({
+const context = exactObject({
 	blockNumber: blockNumberOrTag.optional(),
 	transactionIndex: z
 		.int({ error: "expected a number of transactions, or -1 for all" })

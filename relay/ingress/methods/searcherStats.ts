@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
-import { hash, quantity } from "../../../shared/jsonrpc/method.ts";
+import { exactObject, hash, quantity } from "../../../shared/jsonrpc/method.ts";
 import { bundleOwner, type OwnerContext } from "../bundleRequests.ts";
 import { bundleRow, dayView } from "../bundleViews.ts";
 import { bundleStats, bundleStatsV2, userFigures, userStats, userStatsV2 } from "../flashbotsStats.ts";
@@ -42,8 +42,7 @@ export const service_bundles = coreMethod({
 	params: [
 		{
 			name: "page",
-			schema: z
-				.strictObject({ limit: limitOf(MAX_BUNDLES, 100), before: hash.optional() }, { error: PAGE })
+			schema: exactObject({ limit: limitOf(MAX_BUNDLES, 100), before: hash.optional() }, PAGE)
 				.optional()
 				.describe("before: the bundleHash of the last one of the page before"),
 		},
@@ -85,8 +84,7 @@ export const service_searcherStats = coreMethod({
 	params: [
 		{
 			name: "page",
-			schema: z
-				.strictObject({ limit: limitOf(MAX_DAYS, 31) }, { error: DAYS })
+			schema: exactObject({ limit: limitOf(MAX_DAYS, 31) }, DAYS)
 				.optional()
 				.describe("limit: how many days at most"),
 		},
@@ -113,13 +111,13 @@ export const service_searcherStats = coreMethod({
 });
 
 /** As libraries send it. */
-const bundleInBlock = z.strictObject(
+const bundleInBlock = exactObject(
 	{ bundleHash: hash, blockNumber: quantity },
-	{ error: "expected {bundleHash, blockNumber}" },
+	"expected {bundleHash, blockNumber}",
 );
 /** Flashbots wants a late one, against replays. One version of one library sends the number alone. */
 const lateBlock = z
-	.union([z.strictObject({ blockNumber: quantity }), quantity], {
+	.union([exactObject({ blockNumber: quantity }), quantity], {
 		error: "expected {blockNumber} or nothing",
 	})
 	.optional()

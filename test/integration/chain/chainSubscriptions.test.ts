@@ -150,6 +150,12 @@ it("unsupported filters are refused, and the error says so", async () => {
 	const rows: [string, readonly unknown[], RegExp][] = [
 		["eth_newFilter", [{ address: "0x12" }], /filter\.address: expected an address of 20 bytes as 0x hex/],
 		["eth_newFilter", [{ topics: ["0x12"] }], /filter\.topics\[0\]: expected a topic of 32 bytes as 0x hex/],
+		["eth_newFilter", [{ topic: [] }], /filter\.topic: unknown key: did you mean topics\?/],
+		[
+			"eth_newFilter",
+			[{ blockHash: `0x${"7".repeat(64)}` }],
+			/filter\.blockHash: expected none: eth_getLogs has the logs of one block/,
+		],
 		["eth_newFilter", [{ fromBlock: 1 }], /filter\.fromBlock: expected a block number/],
 		[
 			"eth_newFilter",

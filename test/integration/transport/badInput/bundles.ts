@@ -117,7 +117,10 @@ const FOREIGN: readonly CallRow[] = [
 		"bundle.uuid: expected none: the name of a bundle is its replacementUuid",
 		foreign(["uuid"], "mine"),
 	),
-	...send("bundle.replacementUUID: unknown key", foreign(["replacementUUID"], "")),
+	...send(
+		"bundle.replacementUUID: unknown key: did you mean replacementUuid?",
+		foreign(["replacementUUID"], ""),
+	),
 	...send("bundle.revertingTxHash: unknown key", foreign(["revertingTxHash"], [])),
 	...refused("eth_callBundle", (baseFee) => [{ txs: [TX], blockNumber: "0x1", baseFee }])(
 		"bundle.baseFee: expected none: the simulated block follows from stateBlockNumber, blockNumber and timestamp",
@@ -147,7 +150,6 @@ const CANCEL: readonly CallRow[] = [
 	...cancel("expected at most 1 (bundle)", { two: [mine, mine] }),
 	...cancel(UUID, {
 		"an empty object": [{}],
-		"another name": [{ uuid: "mine" }],
 		"null for the uuid": [{ replacementUuid: null }],
 		"an empty uuid": [{ replacementUuid: "" }],
 		"a number for the uuid": [{ replacementUuid: 7 }],
@@ -155,6 +157,13 @@ const CANCEL: readonly CallRow[] = [
 		"a list of uuids": [{ replacementUuid: ["mine"] }],
 		"a uuid of 257 characters": [{ replacementUuid: "u".repeat(257) }],
 	}),
+	...cancel("bundle.uuid: expected none: the name of a bundle is its replacementUuid", {
+		"another name": [{ uuid: "mine" }],
+	}),
+	...cancel("bundle.replacementUUID: unknown key: did you mean replacementUuid?", {
+		"a misspelt name beside the right one": [{ ...mine, replacementUUID: "other" }],
+	}),
+	...cancel("bundle.bundleHash: unknown key", { "an unknown key": [{ ...mine, bundleHash: TARGET }] }),
 ];
 
 const plain = { version: "v0.1", inclusion: { block: "0x1" }, body: [{ tx: TX, canRevert: false }] };
@@ -179,7 +188,9 @@ const FORM: readonly CallRow[] = [
 		"the version as a number": 0.1,
 		"the first version": "beta-1",
 	}),
-	...share("bundle.privcy: unknown key", { "a misspelt privacy": { privcy: { builders: ["x"] } } }),
+	...share("bundle.privcy: unknown key: did you mean privacy?", {
+		"a misspelt privacy": { privcy: { builders: ["x"] } },
+	}),
 	...share("bundle.__proto__: unknown key", { "a key __proto__": JSON.parse('{"__proto__":{"x":1}}') }),
 	...share(UUID, {
 		"a number for the uuid": { replacementUuid: 7 },
@@ -202,7 +213,9 @@ const INCLUSION: readonly CallRow[] = [
 		"a block with leading zeros": { block: "0x01" },
 	}),
 	...range(`.maxBlock: ${QUANTITY}`, { "a number for the last": { block: "0x1", maxBlock: 2 } }),
-	...range(".maxblock: unknown key", { "a misspelt last": { block: "0x1", maxblock: "0x2" } }),
+	...range(".maxblock: unknown key: did you mean maxBlock?", {
+		"a misspelt last": { block: "0x1", maxblock: "0x2" },
+	}),
 	...range(".maxBlock: expected block to block + 30", {
 		"a last below the first": { block: "0x2", maxBlock: "0x1" },
 		"a last 31 above the first": { block: "0x1", maxBlock: "0x20" },
@@ -231,7 +244,9 @@ const BODY: readonly CallRow[] = [
 		"half a byte": [{ tx: TX.slice(0, -1) }],
 	}),
 	...body("[0].canRevert: expected true or false", { "a text for canRevert": [{ tx: TX, canRevert: "no" }] }),
-	...body("[0].canrevert: unknown key", { "a misspelt canRevert": [{ tx: TX, canrevert: true }] }),
+	...body("[0].canrevert: unknown key: did you mean canRevert?", {
+		"a misspelt canRevert": [{ tx: TX, canrevert: true }],
+	}),
 	...body("[0].revertMode: unknown key", { revertMode: [{ tx: TX, revertMode: "drop" }] }),
 	...body("[0].bundle: expected none: nested bundles are not taken", {
 		"a nested bundle": [{ bundle: plain }],
@@ -274,8 +289,10 @@ const paying = (percent: unknown) => ({ address: SOMEBODY, percent });
 
 const VALIDITY: readonly CallRow[] = [
 	...validity(": expected {refund, refundConfig}", { "validity that is an array": [] }),
-	...validity(".refunds: unknown key", { "a misspelt refund": { refunds: [] } }),
-	...validity(".refundconfig: unknown key", { "a misspelt refundConfig": { refund: [], refundconfig: [] } }),
+	...validity(".refunds: unknown key: did you mean refund?", { "a misspelt refund": { refunds: [] } }),
+	...validity(".refundconfig: unknown key: did you mean refundConfig?", {
+		"a misspelt refundConfig": { refund: [], refundconfig: [] },
+	}),
 	...refund(": expected at most one {bodyIdx, percent} for each entry of the body", {
 		"a refund that is an object": part(0, 9),
 	}),
@@ -323,8 +340,8 @@ const PRIVACY: readonly CallRow[] = [
 		"privacy that is a text": "full",
 		"privacy that is an array": [],
 	}),
-	...privacy(".hint: unknown key", { "a misspelt hints": { hint: [] } }),
-	...privacy(".builder: unknown key", { "a misspelt builders": { builder: ["x"] } }),
+	...privacy(".hint: unknown key: did you mean hints?", { "a misspelt hints": { hint: [] } }),
+	...privacy(".builder: unknown key: did you mean builders?", { "a misspelt builders": { builder: ["x"] } }),
 	...privacy(".wantRefund: unknown key", { wantRefund: { hints: [], wantRefund: 90 } }),
 	...privacy(`.hints: ${HINTS}`, {
 		"hints as an object": { hints: { calldata: false } },

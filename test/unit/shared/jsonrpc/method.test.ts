@@ -9,7 +9,9 @@ import {
 	address,
 	blockNumberOrTag,
 	blockReference,
+	checkParam,
 	defineMethod,
+	exactObject,
 	hash,
 	hexData,
 	quantity,
@@ -153,6 +155,26 @@ test("each schema accepts its forms, normalises them, and refuses anything else"
 			assert.equal(schema.safeParse(given).success, false, JSON.stringify(given));
 		}
 	}
+});
+
+test("an unknown key is refused by its name, and the nearest known one suggested", () => {
+	const schema = exactObject(
+		{ replacementUuid: z.string().optional(), txs: z.array(z.string()) },
+		"expected it",
+	);
+	const refused = (value: unknown) => () => checkParam("bundle", schema, value);
+	for (const [value, message] of [
+		[{ txs: [], replacementUUID: "a" }, "bundle.replacementUUID: unknown key: did you mean replacementUuid?"],
+		[{ txs: [], replacmentUuid: "a" }, "bundle.replacmentUuid: unknown key: did you mean replacementUuid?"],
+		[{ txs: [], other: "a" }, "bundle.other: unknown key"],
+		[JSON.parse('{"txs":[],"__proto__":1}'), "bundle.__proto__: unknown key"],
+		[7, "bundle: expected it"],
+	] as const) {
+		assert.throws(refused(value), { kind: "invalidParams", message: `invalid params: ${message}` });
+	}
+	const long = "replacementUuid".repeat(100_000);
+	assert.throws(refused({ txs: [], [long]: 1 }), /: unknown key$/);
+	assert.deepEqual(refused({ txs: ["0x"] })(), { txs: ["0x"] });
 });
 
 const BEGINS = "The transaction was added to the mempool but wasn't processed";

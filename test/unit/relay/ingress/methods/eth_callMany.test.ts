@@ -43,7 +43,10 @@ const REFUSED: readonly (readonly [readonly unknown[], string])[] = [
 		"bundle: expected an object of signed transactions, or an array of 1 to 16 bundles of calls",
 	],
 	[[Array(2).fill({ transactions: Array(51).fill({}) })], "bundle: expected 100 calls at most"],
-	[[[{ transactions: [], blockOverrides: {} }]], "bundle[0].blockOverrides: unknown key"],
+	[
+		[[{ transactions: [], blockOverrides: {} }]],
+		"bundle[0].blockOverrides: unknown key: did you mean blockOverride?",
+	],
 	[[[{ transactions: [], blockOverride: { number: "0x1" } }]], "bundle[0].blockOverride.number: unknown key"],
 	[
 		[[{ transactions: [], blockOverride: { blockNumber: "0x20000000000000" } }]],
@@ -63,6 +66,11 @@ const REFUSED: readonly (readonly [readonly unknown[], string])[] = [
 		"bundle[0].transactions[0]: expected gasPrice",
 	],
 	[[CALLS, { transactionIndex: -2 }], "context.transactionIndex: expected a number of transactions"],
+	[
+		[{ ...SIGNED, stateBlocknumber: "0x1" }],
+		"bundle.stateBlocknumber: unknown key: did you mean stateBlockNumber?",
+	],
+	[[{ ...SIGNED, minTimestamp: 7 }], "bundle.minTimestamp: expected none, or 0"],
 	[[CALLS, { index: 5 }], "context.index: unknown key"],
 ];
 
