@@ -65,6 +65,11 @@ export function readSettings<T extends SettingTable>(
 	errors.push(
 		...contradictions(values as Partial<Settings<T>>).filter(({ setting }) => !reported.has(setting)),
 	);
+	const misspelt = new Map(misspelled(table, env).map(([given, meant]) => [meant, given]));
+	for (const error of errors) {
+		const given = misspelt.get(error.setting);
+		if (given !== undefined) error.message += `; ${given} is set, did you mean ${error.setting}?`;
+	}
 	const [first] = errors;
 	if (first === undefined) return Object.freeze(values) as Settings<T>;
 	first.message = errors.map(({ message }) => message).join("\n");
@@ -98,7 +103,7 @@ export function misspelled(table: SettingTable, env: Environment): readonly (rea
 		.filter((name) => !known.includes(name) && /^[A-Z][A-Z0-9_]{3,40}$/.test(name))
 		.flatMap((name) => {
 			const meant = nearest(name, known);
-			return meant === null || env[meant] !== undefined ? [] : [[name, meant] as const];
+			return meant === null || (env[meant] ?? "").trim() !== "" ? [] : [[name, meant] as const];
 		});
 }
 

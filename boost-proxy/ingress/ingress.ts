@@ -10,15 +10,11 @@ import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostRequest } from "../../shared/http/routes.ts";
 import { type CallOutcome, rateLimited, type WrittenAnswer } from "../../shared/jsonrpc/answers.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
-import {
-	createDispatcher,
-	type Dispatcher,
-	methodNotFound,
-	oversized,
-} from "../../shared/jsonrpc/dispatch.ts";
+import { createDispatcher, type Dispatcher, oversized } from "../../shared/jsonrpc/dispatch.ts";
 import { type ReceivedCall, type RpcBody, readBody } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { ExactNumber } from "../../shared/jsonrpc/ids.ts";
+import { isOtherRelays, unknownMethod } from "../../shared/jsonrpc/methodNotFound.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import { boundedQuery } from "../../shared/submissionQuery.ts";
@@ -31,6 +27,8 @@ import {
 	type BoostContext,
 	type BoostMethodDependencies,
 	boostMethods,
+	isKnown,
+	KNOWN_METHODS,
 	kindOf,
 	labelOf,
 	maxParamsSizeOf,
@@ -259,6 +257,9 @@ export class BoostIngress {
 				: await this.#forwardSome(read, { granted, waitMs, relayOnly }, context);
 		} catch (thrown) {
 			if (!(thrown instanceof RpcError)) throw thrown;
+			const [only] = wanted;
+			if (!batch && only !== undefined && thrown.kind === "unavailable" && isUnserved(only.method))
+				return unknownMethod(only.method, KNOWN_METHODS);
 			const isMerged = !isRelays && kinds.includes("byHash") && !kinds.includes("relay");
 			return isMerged || isOneByOne ? null : thrown;
 		}
@@ -372,8 +373,8 @@ export class BoostIngress {
 	async #call(method: string, params: readonly unknown[], state: RequestState): Promise<unknown> {
 		const { failover, upstreams } = this.#dependencies;
 		const relayOnly = kindOf(method) === "relay";
-		if (relayOnly && upstreams.relay.breaker.isUnavailable && !RELAY_ONLY.has(method))
-			throw methodNotFound(method);
+		if (relayOnly && upstreams.relay.breaker.isUnavailable && isUnserved(method))
+			throw unknownMethod(method, KNOWN_METHODS);
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 		const forFallback = this.#forFallback([{ method, params }], relayOnly, state);
 		const answer = await failover.read(
@@ -397,6 +398,11 @@ function unsigned(state: RequestState): RequestState {
 function isFaulty(call: ReceivedCall): boolean {
 	const { fault, params, method } = call;
 	return fault !== null || params === null || oversized(call, maxParamsSizeOf(method)) !== null;
+}
+
+/** Whether boost knows of no relay that serves the method. Ours is asked while it is available: it may be newer. */
+function isUnserved(method: string): boolean {
+	return !isKnown(method) || isOtherRelays(method);
 }
 
 /** Whether any upstream reads the call as it is written, and echoes its id. */

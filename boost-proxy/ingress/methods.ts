@@ -183,13 +183,14 @@ export function maxParamsSizeOf(method: string): number {
 
 /** The method's metrics label: its name if known, else "unknown". */
 export function labelOf(method: string): string {
-	return OWN.has(method) || READS.has(method) || RELAY_ONLY.has(method) ? method : "unknown";
+	return isKnown(method) ? method : "unknown";
 }
 
+export function isKnown(method: string): boolean {
+	return OWN.has(method) || READS.has(method) || RELAY_ONLY.has(method);
+}
+
+export const KNOWN_METHODS: readonly string[] = [...OWN.keys(), ...READS.keys(), ...RELAY_ONLY.keys()];
+
 /** Every label that {@link labelOf} returns. */
-export const METHOD_LABELS: readonly string[] = [
-	...OWN.keys(),
-	...READS.keys(),
-	...RELAY_ONLY.keys(),
-	"unknown",
-];
+export const METHOD_LABELS: readonly string[] = [...KNOWN_METHODS, "unknown"];

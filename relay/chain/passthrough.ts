@@ -13,7 +13,6 @@ import {
 	type RpcCall,
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
-import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
 import {
 	ForeignRpcError,
 	isOwnFault,
@@ -22,6 +21,7 @@ import {
 	RpcError,
 } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
+import { methodNotFound } from "../../shared/jsonrpc/methodNotFound.ts";
 import { blockParam, HEAVY_READ, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type Cutter, cutterFor } from "../../shared/secrets.ts";

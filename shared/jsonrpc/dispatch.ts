@@ -12,7 +12,6 @@ import {
 	longBatchAnswer,
 	okAnswer,
 	piecedAnswer,
-	quotable,
 	rateLimited,
 	readError,
 	type WrittenAnswer,
@@ -20,6 +19,8 @@ import {
 import { type ReceivedCall, type RpcBody, readBody } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 import { AnswerLater, type MethodTable } from "./method.ts";
+import { unknownMethod } from "./methodNotFound.ts";
+import { READS } from "./reads.ts";
 
 /** Serves methods that are not in the table: reads that are passed on. */
 export interface Fallback<Context> {
@@ -87,13 +88,6 @@ export function createDispatcher<Context>(
 	return new CallDispatcher(options, dependencies);
 }
 
-/** The error for a method that is not served. */
-export function methodNotFound(method: string, reason?: string): RpcError {
-	const tail = reason === undefined ? "" : `: ${reason}`;
-	const message = `the method ${quotable(method)} does not exist/is not available${tail}`;
-	return new RpcError("methodNotFound", message);
-}
-
 /** The error if the parameters of `call` have more than `max` characters as JSON, else null. */
 export function oversized({ paramsSize }: ReceivedCall, max: number): RpcError | null {
 	if (paramsSize <= max) return null;
@@ -114,6 +108,8 @@ class CallDispatcher<Context> {
 	readonly #maxBatch: number;
 	readonly #dependencies: DispatcherDependencies<Context>;
 	readonly #limitMs: number;
+	/** Of all methods that are served. */
+	readonly #names: readonly string[];
 	/** Total time that calls have kept the event loop so far. */
 	#workedMs = 0;
 
@@ -121,6 +117,9 @@ class CallDispatcher<Context> {
 		this.#maxBatch = options.maxBatch;
 		this.#limitMs = options.callLimitMs ?? CALL_LIMIT_MS;
 		this.#dependencies = dependencies;
+		const { methods, fallback } = dependencies;
+		const reads = [...READS.keys()].filter((method) => fallback?.weigh(method) !== undefined);
+		this.#names = [...methods.keys(), ...reads];
 	}
 
 	/** Reads a body for {@link dispatch}, see {@link readBody}. */
@@ -225,7 +224,7 @@ class CallDispatcher<Context> {
 		try {
 			if (error !== null) throw error;
 			if (fault !== null) throw fault;
-			if (name === UNKNOWN) throw methodNotFound(method);
+			if (name === UNKNOWN) throw unknownMethod(method, this.#names);
 			if (params === null) throw NO_ARRAY;
 			const tooLong = oversized(call, row?.definition.maxParamsSize ?? fallback?.maxParamsSize(method) ?? 0);
 			if (tooLong !== null) throw tooLong;

@@ -3,7 +3,7 @@
 
 import type { Client } from "../../../shared/client.ts";
 import type { CallContext } from "../../../shared/http/callContext.ts";
-import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
+import { methodNotFound } from "../../../shared/jsonrpc/methodNotFound.ts";
 import type { CoreNeeds } from "../methodDependencies.ts";
 import { BETWEEN_RELAYS } from "./betweenRelays.ts";
 import { eth_cancelBundle, eth_sendBundle, mev_sendBundle } from "./bundles.ts";

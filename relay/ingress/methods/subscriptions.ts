@@ -3,10 +3,10 @@
 import { z } from "zod";
 import { parseHash } from "../../../shared/ethereum/hex.ts";
 import type { CallContext, Connection } from "../../../shared/http/callContext.ts";
-import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { logCriteria } from "../../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../../shared/jsonrpc/method.ts";
+import { methodNotFound } from "../../../shared/jsonrpc/methodNotFound.ts";
 import {
 	NEW_PENDING_TRANSACTIONS,
 	NO_PENDING_TRANSACTIONS_TEXT,

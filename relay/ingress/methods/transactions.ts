@@ -5,7 +5,6 @@ import { clientOf } from "../../../shared/client.ts";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { type RpcTransaction, withoutSignature } from "../../../shared/ethereum/rpcObjects.ts";
 import type { CallContext } from "../../../shared/http/callContext.ts";
-import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import {
 	AnswerLater,
@@ -15,6 +14,7 @@ import {
 	RAW_PARAMS_SIZE,
 	rawBytes,
 } from "../../../shared/jsonrpc/method.ts";
+import { unknownMethod } from "../../../shared/jsonrpc/methodNotFound.ts";
 import { readSubmissionQuery } from "../../../shared/submissionQuery.ts";
 import { neverMined, syncTimeoutMs } from "../../../shared/syncWaits.ts";
 import {
@@ -75,11 +75,9 @@ export const eth_sendRawTransactionSync = coreMethod({
 	},
 });
 
-const NEVER_PUBLIC = "eth_sendRawTransaction never shares transactions in the public mempool";
-
 export const eth_sendPrivateTransaction = relayMethod({
 	name: "eth_sendPrivateTransaction",
-	summary: `Not supported: ${NEVER_PUBLIC}.`,
+	summary: "Not supported: eth_sendRawTransaction never shares transactions in the public mempool.",
 	// Any parameters are taken, so that each client gets this error and not one about them.
 	params: [
 		{ name: "transaction", schema: z.unknown().optional() },
@@ -89,7 +87,7 @@ export const eth_sendPrivateTransaction = relayMethod({
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.never(),
 	handle() {
-		throw methodNotFound("eth_sendPrivateTransaction", `${NEVER_PUBLIC}, use it instead`);
+		throw unknownMethod("eth_sendPrivateTransaction", []);
 	},
 });
 

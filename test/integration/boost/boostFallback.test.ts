@@ -209,7 +209,6 @@ describe("what the fallback must not get", () => {
 		["eth_cancelBundle", [{ replacementUuid: "x" }]],
 		["mev_sendBundle", [{ version: "v0.1" }]],
 		["eth_callMany", [{ txs: ["0x02"] }]],
-		["eth_sendPrivateTransaction", [{ tx: "0x02" }]],
 		["eth_subscribe", ["newHeads"]],
 		["service_transactionStatuses", [[]]],
 		["rpc.discover", []],
@@ -220,6 +219,9 @@ describe("what the fallback must not get", () => {
 		["txpool_content", []],
 		["admin_peers", []],
 		["nope", ["a secret of the client"]],
+		["eth_sendPrivateTransaction", [{ tx: "0x02" }]],
+		["eth_cancelPrivateTransaction", [{ txHash: "0x" }]],
+		["eth_sendBundel", [{ txs: [] }]],
 	] as const;
 
 	it("bundles, simulations and unknown methods never reach it, alone or in a batch; reads do", async () => {
@@ -237,7 +239,7 @@ describe("what the fallback must not get", () => {
 			[...codes, -32601, undefined],
 		);
 		assert.equal(status, 200);
-		const OURS = 9;
+		const OURS = 8;
 		assert.deepEqual(codes, [...Array(OURS).fill(-32603), ...Array(NEVER.length - OURS).fill(-32601)]);
 		assert.deepEqual(recorder.methods, ["eth_gasPrice"]);
 		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws"]) {
@@ -247,6 +249,31 @@ describe("what the fallback must not get", () => {
 			await boost.call("eth_gasPrice", [], { path });
 		}
 		assert.deepEqual(recorder.methods, ["eth_gasPrice"]);
+	});
+
+	it("a method that nobody serves is -32601 with ours in its place, as long as the relay is down and from the first call on", async () => {
+		const boost = await withFallback();
+		const rows = [
+			["eth_cancelPrivateTransaction", "use eth_cancelTransaction [hash]"],
+			[
+				"eth_sendPrivateTransaction",
+				"eth_sendRawTransaction never shares transactions in the public mempool, use it instead",
+			],
+			["eth_sendBundel", "did you mean eth_sendBundle?"],
+			["eth_chianId", "did you mean eth_chainId?"],
+		] as const;
+		const check = async (when: string) => {
+			for (const [method, hint] of rows) {
+				const message = `the method ${method} does not exist/is not available: ${hint}`;
+				const { json } = await boost.call(method, [{ txHash: "0x" }]);
+				assert.deepEqual((json as WireAnswer).error, { code: -32601, message }, when);
+			}
+		};
+		await check("the relay answers");
+		await fixture.wires.relay.set({ kind: "refuse" });
+		await check("before the breaker opens, and after");
+		await fixture.fails(undefined, boost);
+		await check("the relay is down");
 	});
 
 	it("what it refused is not sent again, and what is not a transaction is not sent at all", async () => {

@@ -406,5 +406,6 @@ function questions(): readonly (readonly [string, readonly unknown[]])[] {
 }
 
 function refusalOf(method: string): object {
-	return { code: -32601, message: `the method ${method} does not exist/is not available` };
+	const hint = /^\s?eth.chainid\s?$/i.test(method) ? ": did you mean eth_chainId?" : "";
+	return { code: -32601, message: `the method ${method} does not exist/is not available${hint}` };
 }

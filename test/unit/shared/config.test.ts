@@ -50,6 +50,8 @@ const WRONG: readonly [env: Record<string, string>, message: string][] = [
 	[{ NODE: "http://x", PORT: "80a" }, `${NO_PORT}; given 80a`],
 	[{ NODE: "http://x", PORT: "-1" }, `${NO_PORT}; given -1`],
 	[{ NODE: "http://x", MODE: "B" }, `${NO_MODE}; given B, did you mean b?`],
+	[{ NODES: "http://s3cret" }, `${NO_NODE}; NODES is set, did you mean NODE?`],
+	[{ NODE: " ", NODES: "http://x", PORT: "x" }, `${NO_PORT}\n${NO_NODE}; NODES is set, did you mean NODE?`],
 	[{ PORT: "x", MODE: "c" }, `${NO_PORT}\n${NO_NODE}\n${NO_MODE}; given c, did you mean a?`],
 ];
 

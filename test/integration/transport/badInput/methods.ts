@@ -248,6 +248,17 @@ export const METHOD_PARAM_ROWS: readonly CallRow[] = [
 /** An account that nobody funds: after all rows it must still have nothing. */
 export const VICTIM = `0x${"c0de".repeat(10)}`;
 
+/** What to call in the place of these. */
+const HINTS: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
+	eth_sendPrivateRawTransaction: "use eth_sendRawTransaction [raw]",
+	eth_cancelPrivateTransaction: "use eth_cancelTransaction [hash]",
+	mev_cancelBundle: "use eth_cancelBundle [{replacementUuid}]",
+	eth_sendRawTransction: "did you mean eth_sendRawTransaction?",
+	eth_cancelTransacton: "did you mean eth_cancelTransaction?",
+});
+/** Spelt almost so. */
+const IS_CHAIN_ID = /^.{0,2}eth.ch.inid.{0,2}$/isu;
+
 /** With parameters where a node would act on them. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
 	admin: ["nodeInfo", "peers", "datadir", "startHTTP", "stopHTTP", "exportChain"],
@@ -285,7 +296,8 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 function refused(method: string, params: readonly unknown[] = [], quoted = method): CallRow {
-	const message = `the method ${quoted} does not exist/is not available`;
+	const hint = HINTS[method] ?? (IS_CHAIN_ID.test(method) ? "did you mean eth_chainId?" : null);
+	const message = `the method ${quoted} does not exist/is not available${hint === null ? "" : `: ${hint}`}`;
 	return {
 		name: `is refused with ${JSON.stringify(params).slice(0, 60)}`,
 		method,
@@ -346,7 +358,7 @@ const PRIVATE_TRANSACTION: readonly CallRow[] = [
 		...refused(PRIVATE, params),
 		error: { code: -32601, message: PRIVATE_MESSAGE },
 	})),
-	refused("eth_sendPrivateRawTransaction", ["0x02"]),
+	...Object.keys(HINTS).map((method) => refused(method, ["0x02"])),
 ];
 
 /** Served over a websocket, and refused over HTTP whatever their parameters are. */

@@ -79,7 +79,8 @@ test("results and errors have the documented form", async () => {
 	});
 	const noHash = fails(-32602, "invalid params: hash: expected a hash of 32 bytes as 0x hex");
 	const noArray = fails(-32602, "invalid params: params: expected an array");
-	const none = (method: string) => fails(-32601, `the method ${method} does not exist/is not available`);
+	const none = (method: string, hint = "") =>
+		fails(-32601, `the method ${method} does not exist/is not available${hint}`);
 	const tooLow = fails(-32000, "nonce too low: next nonce 5, tx nonce 3", { reason: "NONCE_TOO_LOW" });
 	const internal = fails(-32603, "internal error");
 	const rows: [string, unknown, object][] = [
@@ -92,8 +93,15 @@ test("results and errors have the documented form", async () => {
 		["test_hash", [], noHash],
 		["test_hash", {}, noArray],
 		["node_echo", {}, noArray],
-		["test_nope", [], none("test_nope")],
-		["test_nope", {}, none("test_nope")],
+		["nope", [], none("nope")],
+		["nope", {}, none("nope")],
+		["test_ehco", [], none("test_ehco", ": did you mean test_echo?")],
+		["TEST_ECHO", [], none("TEST_ECHO", ": did you mean test_echo?")],
+		[
+			"eth_cancelPrivateTransaction",
+			[{ txHash: "0x" }],
+			none("eth_cancelPrivateTransaction", ": use eth_cancelTransaction [hash]"),
+		],
 		["__proto__", [], none("__proto__")],
 		["toString", [], none("toString")],
 		[`a\n\u001b[31mé${"a".repeat(100)}`, [], none(`a??[31m?${"a".repeat(56)}...`)],
