@@ -4,7 +4,7 @@
 import { clientOf } from "../client.ts";
 import type { Clock, Timer } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
-import { type HttpAnswer, jsonAnswer, retryAfter } from "./messages.ts";
+import { type HttpAnswer, jsonAnswer, type RequestHead, retryAfter } from "./messages.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
 const EVENT_STREAM = "text/event-stream";
@@ -157,6 +157,37 @@ export class EventStreams {
 export function wholeEventStream(messages: readonly EventMessage[]): HttpAnswer {
 	const body = opening(RETRY_MS) + eventsText(messages);
 	return { ...ANSWER, body };
+}
+
+/** The paths of event streams, at the relay and through boost. */
+const STREAM_PATHS = /^\/(?:mev-share|tx\/[^/]+\/events)$/;
+
+/**
+ * The answer to a client that asks for an event stream, in the place of a failure that will pass. A browser's EventSource is
+ * closed for good by every status but 200, so it gets a stream that says why and ends: it then reconnects by itself. Null for
+ * any other request or answer.
+ */
+export function reconnectingStream(
+	{ method, headers: { accept } }: RequestHead,
+	path: string,
+	{ status, body, headers = {} }: HttpAnswer,
+): HttpAnswer | null {
+	if (status < 500 || method !== "GET" || !STREAM_PATHS.test(path) || !asksForEvents(accept)) return null;
+	const { "retry-after": seconds, ...others } = headers;
+	const retryMs = Number(seconds) * 1000 || RETRY_MS;
+	const text = `${opening(retryMs)}: ${reasonOf(body)}\n\n`;
+	return { ...ANSWER, body: text, headers: { ...others, ...HEADERS } };
+}
+
+/** What an answer's JSON says of its error, in one line. */
+function reasonOf(body: HttpAnswer["body"]): string {
+	try {
+		const { error } = JSON.parse(String(body)) as { error?: unknown };
+		if (typeof error === "string") return error.replace(/\s+/g, " ");
+	} catch {
+		// Another form of error.
+	}
+	return "not available now";
 }
 
 /** The answer to a reconnecting client that has every message: by a 204 its EventSource stops. */

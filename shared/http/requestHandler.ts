@@ -11,6 +11,7 @@ import { EventLoopQueue } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { ClientLife, readTarget } from "./callContext.ts";
 import { Connections, type ConnectionsOptions } from "./connections.ts";
+import { reconnectingStream } from "./eventStreams.ts";
 import {
 	asksForPage,
 	busyAnswer,
@@ -414,10 +415,13 @@ export class RequestHandler {
 		writeHead(response, answer, close, standing, requestId);
 	}
 
-	/** An error as a page, where a browser navigates and there are pages; any other answer as it is. */
-	#forReader({ request }: Exchange, answer: HttpAnswer): HttpAnswer {
+	/** An error as a page, where a browser navigates and there are pages, or as a stream; any other answer as it is. */
+	#forReader({ request, target }: Exchange, answer: HttpAnswer): HttpAnswer {
+		if (answer.status < 400) return answer;
+		const stream = reconnectingStream(request, target.path, answer);
+		if (stream !== null) return stream;
 		const { errorPage } = this.#options;
-		if (answer.status < 400 || errorPage === undefined) return answer;
+		if (errorPage === undefined) return answer;
 		const isRead = request.method === "GET" || request.method === "HEAD";
 		return isRead && asksForPage(request.headers.accept) ? errorPage(answer) : answer;
 	}

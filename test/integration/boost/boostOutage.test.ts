@@ -7,6 +7,7 @@ import { JsonRpcProvider } from "ethers";
 import { createPublicClient, http } from "viem";
 import { foundry } from "viem/chains";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { EventStreamReader } from "../../support/clients.ts";
 import { RelayClient, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
 import { seesHead } from "../../support/systems.ts";
@@ -55,6 +56,14 @@ describe("what only the relay serves", () => {
 			const reply = await boost.get(path);
 			assert.deepEqual([reply.status, reply.json], [503, { error: OUT }], path);
 			assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/, path);
+		}
+		// A browser's EventSource would be closed for good by a 503.
+		for (const path of ["/mev-share", `/tx/0x${"ab".repeat(32)}/events`]) {
+			const stream = await EventStreamReader.open(boost.url + path);
+			assert.equal(await stream.over(), "end");
+			const { "content-type": type } = stream.headers;
+			assert.deepEqual([stream.status, type], [200, "text/event-stream; charset=utf-8"], path);
+			assert.match(stream.text, /^retry: [1-9]\d*000\n\n: no relay available: the relay is out\n\n$/, path);
 		}
 		const { status: code, headers } = await boost.send({ verb: "OPTIONS", path: "/fullprivacy" });
 		assert.deepEqual([code, headers["access-control-allow-origin"]], [204, "*"]);

@@ -9,6 +9,7 @@ import type { Browser, Page } from "playwright-core";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import { fits, isSound, LOOKS, logIn, type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { ADMIN_TOKEN, RelayClient } from "../../support/relayClient.ts";
+import { until } from "../../support/until.ts";
 import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
 
 const JSON_TYPE = "content-type: application/json";
@@ -403,6 +404,35 @@ it("shows an error page for a page of the relay during an outage", async () => {
 	);
 	assert.match(headers.get("retry-after") ?? "", /^[1-9]\d*$/);
 	await fixture.comesBack();
+});
+
+it("an EventSource that is opened during an outage reconnects by itself", async () => {
+	const { users, system } = fixture;
+	// The wires of the fixture wait for whole answers, which this one is not.
+	const boost = await fixture.startBoost({ env: { RELAY_URL: system.client.url } });
+	const tx = (await users.actor()).sign();
+	await users.submit("/fast", tx);
+	await users.waitUntilSent(tx);
+	await system.nextBlock();
+	await until("it is included", async () => (await system.client.stage(tx.hash)) === "INCLUDED");
+	const { page, close } = await openPage(browser, `${boost.url}/`);
+	await boost.force("open");
+	await page.evaluate(`
+		window.errors = [];
+		window.types = [];
+		window.source = new EventSource("/tx/${tx.hash}/events");
+		source.onerror = () => errors.push(source.readyState);
+		source.onmessage = ({ data }) => types.push(JSON.parse(data).type);
+	`);
+	// The page's policy allows no evaluation in the page itself.
+	const reaches = (what: string, condition: string) =>
+		until(what, async () => (await page.evaluate(condition)) === true);
+	await reaches("it has reconnected, in vain", "errors.length >= 2");
+	assert.deepEqual(await page.evaluate("[errors.every((state) => state === 0), types]"), [true, []]);
+	await boost.force("auto");
+	await reaches("it receives what there is", "types.includes('included')");
+	await close();
+	await boost.stop();
 });
 
 it("JSON-RPC has its errors as JSON, whatever it accepts", async () => {

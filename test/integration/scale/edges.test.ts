@@ -333,6 +333,12 @@ test("an edge that can't reach the core where that says it is tells so, once in 
 	assert.equal((await lost.process.logged("no core can be reached")).reason, trouble);
 	const asked = await lost.client.ask("eth_sendRawTransaction", [signed().raw]);
 	assert.deepEqual([asked.error?.code, asked.error?.data], [-32603, { reason: "no core" }]);
+	const stream = await EventStreamReader.open(`${lost.url}/tx/0x${"ab".repeat(32)}/events`);
+	assert.equal(await stream.over(), "end");
+	assert.deepEqual(
+		[stream.status, stream.text],
+		[200, "retry: 1000\n\n: no core can be reached, try again\n\n"],
+	);
 	const said = lost.process.logs().filter(({ msg }) => msg === "no core can be reached");
 	assert.equal(said.length, 1);
 	const { role, core: unknown, node } = await operatorState(lost);

@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { Ending } from "../../../../shared/http/callContext.ts";
 import { type EventMessage, EventStreams, eventsText } from "../../../../shared/http/eventStreams.ts";
+import { jsonAnswer } from "../../../../shared/http/messages.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { EventStreamReader, requestText } from "../../../support/clients.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -174,6 +175,40 @@ test("a reader that stops reading is disconnected, and others are not", async ()
 	assert.equal(state.stopped, 1);
 	socket.destroy();
 	await stop();
+});
+
+test("a failure that will pass is a stream with its reason, which ends, where a stream is asked for", async () => {
+	const answer = jsonAnswer(503, { error: "no core\ncan be reached" }, { "retry-after": "7", "x-more": "1" });
+	const hash = `0x${"ab".repeat(32)}`;
+	const routes: Route[] = ["/mev-share", "/tx/{hash}/events", "/tx/{hash}", "/gone/{hash}"].map((path) => ({
+		path,
+		handle: () => (path.startsWith("/gone") ? Promise.reject(new Error("a fault")) : answer),
+	}));
+	const transport = await startTransport({ routes, clock: new ManualClock() });
+	for (const path of ["/mev-share", "/mev-share?x=1", `/tx/${hash}/events`]) {
+		const reader = await EventStreamReader.open(transport.url + path, { connection: "close" });
+		assert.equal(await reader.over(), "end");
+		const { "content-type": type, "x-more": more, "retry-after": retryAfter, vary } = reader.headers;
+		const head = [reader.status, type, more, retryAfter, vary];
+		assert.deepEqual(head, [200, "text/event-stream; charset=utf-8", "1", undefined, "accept"], path);
+		assert.equal(reader.text, "retry: 7000\n\n: no core can be reached\n\n", path);
+	}
+	for (const [path, accept] of [
+		[`/tx/${hash}`, "text/event-stream"],
+		["/mev-share", "*/*"],
+		["/mev-share", "application/json, text/event-stream"],
+	] as const) {
+		const response = await fetch(transport.url + path, { headers: { accept } });
+		assert.deepEqual(
+			[response.status, await response.json()],
+			[503, { error: "no core\ncan be reached" }],
+			path,
+		);
+	}
+	const headers = { accept: "text/event-stream" };
+	assert.equal((await fetch(`${transport.url}/mev-share`, { method: "HEAD", headers })).status, 503);
+	assert.equal((await fetch(`${transport.url}/gone/x`, { headers })).status, 500);
+	await transport.stop();
 });
 
 test("a drain ends all streams; one that is opened meanwhile gets the known messages and ends", async () => {
