@@ -87,7 +87,7 @@ export interface CallsRequest {
 export interface CallResult {
 	/** Hex digits without 0x: return data, a creation's code, or what it reverted with; "" where it could not run. */
 	readonly value: string;
-	/** Why it failed; absent if it passed. */
+	/** Why it failed, or the bundle that it is in; absent if it passed. */
 	readonly error?: string;
 }
 
@@ -115,12 +115,16 @@ export type CallResults = readonly (readonly CallResult[])[];
 /** Runs clients' calls on the node. Keeps nothing, and sends no signature to the node. */
 export interface CallMany {
 	/**
-	 * Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
+	 * One atomic bundle: if a transaction fails, each result has an error, the others' with its index from 0, and `value` where
+	 * the transaction ran. Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
 	 * node does not have, `limit` if too many calls are under way (of the client or in all), `internal` if the node is
 	 * unavailable.
 	 */
 	runTransactions(request: TransactionsRequest): Promise<CallResults>;
-	/** The same, with the gas that each transaction used and what it paid. Throws like {@link runTransactions}. */
+	/**
+	 * The same, with the gas that each transaction used and what it paid, and with the errors of those alone that fail
+	 * themselves. Throws like {@link runTransactions}.
+	 */
 	runBundle(request: TransactionsRequest): Promise<BundleRun>;
 	/** Throws like {@link runTransactions}; `rejected` also if the node can't replay the block. */
 	runCalls(request: CallsRequest): Promise<CallResults>;

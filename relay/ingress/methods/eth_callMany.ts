@@ -141,7 +141,12 @@ const context = exactObject({
 
 const result = z.strictObject({
 	value: z.string().describe("hex digits without 0x: return data, a creation's code, or revert data"),
-	error: z.string().optional().describe("why it failed; absent where it passed"),
+	error: z
+		.string()
+		.optional()
+		.describe(
+			"why it failed, or with signed transactions which other one of the bundle; absent where it passed",
+		),
 });
 
 export const eth_callMany = relayMethod({

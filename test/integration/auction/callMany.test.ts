@@ -8,6 +8,7 @@ import { hexToBytes } from "../../../shared/ethereum/hex.ts";
 import { decodeTransaction } from "../../../shared/ethereum/transaction.ts";
 import { drawCallCase, drawSignedBundle } from "../../support/callManyCases.ts";
 import {
+	askMethod,
 	type CallManyFixture,
 	type GethHead,
 	readHead,
@@ -211,6 +212,45 @@ test("gas that a reverted call did not use is left for later calls", async () =>
 	for (const answer of await askSigned(txs)) {
 		assert.deepEqual(answer, [{ value: "", error: "execution reverted" }, { value: word(1) }]);
 	}
+});
+
+test("signed transactions are one atomic bundle: if one fails, every entry has an error, and its value where it ran", async () => {
+	const passes = (index: number) => raw({ by: rich(index), to: PLACES.counter, nonce: 0 });
+	const reverts = raw({ by: rich(0), to: PLACES.revert, nonce: 0 });
+	const notRun = raw({ by: rich(0), to: PLACES.counter, nonce: 9 });
+	const high = "nonce too high: next nonce 0, tx nonce 9";
+	const failed = (index: number) => `bundle failed at transaction ${index}`;
+	for (const [txs, expected] of [
+		[
+			[passes(1), passes(2)],
+			[{ value: word(1) }, { value: word(2) }],
+		],
+		[
+			[passes(1), reverts, passes(2)],
+			[
+				{ value: word(1), error: failed(1) },
+				{ value: "", error: "execution reverted" },
+				{ value: word(2), error: failed(1) },
+			],
+		],
+		[
+			[notRun, passes(1), reverts],
+			[
+				{ value: "", error: high },
+				{ value: word(1), error: failed(0) },
+				{ value: "", error: "execution reverted" },
+			],
+		],
+	] as const) {
+		const params = [{ txs, blockNumber: hex(head.number + 1), stateBlockNumber: "latest" }];
+		assert.deepEqual(await askMethod(fixture.callMany, params), [expected]);
+	}
+	const calls = [PLACES.revert, PLACES.counter].map((to) => ({ from: rich(1).address, to }));
+	assert.deepEqual(
+		await askMethod(fixture.callMany, [[{ transactions: calls }]]),
+		[[{ value: "", error: "execution reverted" }, { value: word(1) }]],
+		"calls fail one by one",
+	);
 });
 
 test("an authorization of the sender's own takes a nonce", async () => {
