@@ -3,6 +3,10 @@
 
 import { clientOf } from "./client.ts";
 
+/** The error of a cancel by anybody but an owner: the same whether the hash is known, pending or neither, so it tells nothing. */
+export const NOT_CANCELLABLE =
+	"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
+
 /** The submission paths by strictness, the strictest first. */
 export const STRICTEST_FIRST = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"] as const;
 export type OwnedPath = (typeof STRICTEST_FIRST)[number];

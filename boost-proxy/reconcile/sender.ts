@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import { standingCount } from "../../shared/ownership.ts";
+import { NOT_CANCELLABLE, standingCount } from "../../shared/ownership.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
 import { markOwnersTold } from "../domain/owners.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
@@ -58,7 +58,7 @@ const INTERNAL = RPC_ERRORS.internal.code;
 const BLOB_TYPE = 3;
 const CANCEL_METHOD = "eth_cancelTransaction";
 /** What a fallback means that answers a cancel with anything but true. */
-const NOT_CANCELLED = { code: -32000, message: "transaction not found or no longer pending" };
+const NOT_CANCELLED = { code: -32000, message: NOT_CANCELLABLE };
 
 export class Sender {
 	/** A request's whole time, in ms. */

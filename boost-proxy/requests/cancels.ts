@@ -4,7 +4,7 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { standingCount, withoutWish } from "../../shared/ownership.ts";
+import { NOT_CANCELLABLE, standingCount, withoutWish } from "../../shared/ownership.ts";
 import { cancelReach } from "../domain/budget.ts";
 import { isOwner, takeBackWish } from "../domain/owners.ts";
 import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
@@ -38,7 +38,6 @@ export interface CancelsDependencies {
 	readonly relayKnowsClient: () => boolean | null;
 }
 
-const NOT_PENDING = "transaction not found or no longer pending";
 const NO_ROW = "the relay is out, and the journal does not hold it";
 const NOT_BELIEVED =
 	"the relay does not believe boost about its clients and refuses their cancels; its operator has to correct BOOST_SECRET or TRUST_PROXY";
@@ -261,5 +260,5 @@ function cannotCancel([row]: readonly Row[], tx: DecodedTransaction | null): Rpc
 
 /** The answer for a hash that this client may not cancel. */
 function notPending(): RpcError {
-	return new RpcError("rejected", NOT_PENDING);
+	return new RpcError("rejected", NOT_CANCELLABLE);
 }

@@ -211,7 +211,9 @@ export class Sequence {
 		const { result, error } = await this.#users.ask("eth_cancelTransaction", [hash], caller);
 		const expected = this.model.cancel(hash, may);
 		const text = error === undefined ? String(result) : `${error.code} ${error.message}`;
-		const wanted = expected ? "true" : "-32000 transaction not found or no longer pending";
+		const wanted = expected
+			? "true"
+			: "-32000 transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
 		if (text !== wanted) throw new Error(`cancelling ${hash} was answered ${text}, expected ${wanted}`);
 		return `${hash.slice(0, 8)} ${expected ? "cancelled" : "refused"}`;
 	}

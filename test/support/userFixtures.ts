@@ -11,7 +11,8 @@ import type { TxOptions } from "./txFactory.ts";
 import { until } from "./until.ts";
 
 /** The answer to a cancel by somebody else, or of a transaction that is not pending. */
-export const NOT_PENDING = "-32000 transaction not found or no longer pending";
+export const NOT_PENDING =
+	"-32000 transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
 /** The hash of no transaction. */
 export const NEVER_SEEN = `0x${"5e".repeat(32)}`;
 

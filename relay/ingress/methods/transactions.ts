@@ -15,6 +15,7 @@ import {
 	rawBytes,
 } from "../../../shared/jsonrpc/method.ts";
 import { unknownMethod } from "../../../shared/jsonrpc/methodNotFound.ts";
+import { NOT_CANCELLABLE } from "../../../shared/ownership.ts";
 import { readSubmissionQuery } from "../../../shared/submissionQuery.ts";
 import { neverMined, syncTimeoutMs } from "../../../shared/syncWaits.ts";
 import {
@@ -100,7 +101,7 @@ export const eth_cancelTransaction = coreMethod({
 	ordered: true,
 	async handle([wanted], context, { pipeline }) {
 		if (await pipeline.cancel({ hash: wanted, ...requesterOf(context) })) return true as const;
-		throw new RpcError("rejected", "transaction not found or no longer pending");
+		throw new RpcError("rejected", NOT_CANCELLABLE);
 	},
 });
 

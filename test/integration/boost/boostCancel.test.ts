@@ -22,7 +22,11 @@ const HERE: Env = { "x-forwarded-for": "198.51.100.1" };
 const THERE: Env = { "x-forwarded-for": "198.51.100.2" };
 const PAGE: Env = { origin: "https://app.example" };
 const STRANGER = `0x${"b2".repeat(32)}`;
-const NOT_PENDING = { code: -32000, message: "transaction not found or no longer pending" };
+const NOT_PENDING = {
+	code: -32000,
+	message:
+		"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+};
 
 let fixture: BoostFixture;
 /** Behind one proxy, which names the client. */

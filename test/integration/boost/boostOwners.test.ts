@@ -15,7 +15,8 @@ type Env = Readonly<Record<string, string>>;
 const HERE: Env = { "x-forwarded-for": "198.51.100.1" };
 const THERE: Env = { "x-forwarded-for": "198.51.100.2" };
 const ELSEWHERE: Env = { "x-forwarded-for": "198.51.100.3" };
-const NOT_PENDING = "transaction not found or no longer pending";
+const NOT_PENDING =
+	"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
 const [R, S] = [testAccount(71).address, testAccount(72).address];
 
 /** Fees that replace. */

@@ -72,6 +72,10 @@ describe("how long a stranger waits for an answer", () => {
 
 	it("to a cancel: as long as for an unknown hash", () =>
 		assertAlike((hash) =>
-			time("eth_cancelTransaction", [hash], "transaction not found or no longer pending"),
+			time(
+				"eth_cancelTransaction",
+				[hash],
+				"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+			),
 		));
 });

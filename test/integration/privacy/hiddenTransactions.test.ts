@@ -43,7 +43,11 @@ const USER = "198.51.100.1";
 const STRANGER = "198.51.100.2";
 const STRANGER_KEY = `0x${"b2".repeat(32)}`;
 const METHOD = "eth_cancelTransaction";
-const NOT_PENDING = { code: -32_000, message: "transaction not found or no longer pending" };
+const NOT_PENDING = {
+	code: -32_000,
+	message:
+		"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+};
 const NOT_FOUND = {
 	code: -32_000,
 	message: "target transaction not found",

@@ -145,7 +145,11 @@ for (const [door, url] of Object.entries(UNLIMITED)) {
 		assert.equal((await submit(url(), held.raw, page)).result, held.hash);
 		for (const who of [page, wallet, { ...wallet, origin: EXTENSION }]) {
 			const { error } = await call(url(), "eth_cancelTransaction", [held.hash], who);
-			assert.equal(error?.message, "transaction not found or no longer pending", JSON.stringify(who));
+			assert.equal(
+				error?.message,
+				"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+				JSON.stringify(who),
+			);
 		}
 		const body = JSON.stringify({
 			jsonrpc: "2.0",

@@ -164,7 +164,11 @@ const cancel = (name: string, params: readonly unknown[], message = HASH) =>
 /** In good form, and of nothing that is pending. */
 const cancelled = (name: string, params: readonly unknown[]): CallRow => ({
 	...{ name, method: "eth_cancelTransaction", params },
-	error: { code: -32000, message: "transaction not found or no longer pending" },
+	error: {
+		code: -32000,
+		message:
+			"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+	},
 });
 
 const CANCEL: readonly CallRow[] = [

@@ -10,7 +10,11 @@ const ONE = signedTransaction({ nonce: 0 });
 const REPLACING = signedTransaction({ nonce: 0, value: 1n });
 const SELF_TRANSFER = signedTransaction({ nonce: 0, to: testAccount(0).address });
 const STRANGER = { address: "198.51.100.7" };
-const NOT_FOUND = { code: -32000, message: "transaction not found or no longer pending" };
+const NOT_FOUND = {
+	code: -32000,
+	message:
+		"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+};
 const NOT_PENDING = /transaction not found or no longer pending/;
 const YES = { ok: true, result: true } as const;
 /** No row stays in memory that need not. */
