@@ -7,7 +7,7 @@ import { JsonRpcClient, UpstreamError } from "../jsonrpc/client.ts";
 import { isObject } from "../jsonrpc/fields.ts";
 import { advice } from "../outgoing/advice.ts";
 import { HttpClient, symptomOf } from "../outgoing/httpClient.ts";
-import type { ChainFacts, Facts, Life } from "./story.ts";
+import type { ChainFacts, Facts, Journal, Life } from "./story.ts";
 
 /** For each question, in ms. */
 const DEADLINE_MS = 10_000;
@@ -43,7 +43,13 @@ export async function factsOf(hash: string, url: string, clock: Clock): Promise<
 				`nobody behind ${http.host} can say anything of it now: the relay is out, or no relay is there`,
 			);
 		}
-		return { record, life: Array.isArray(life?.events) ? life : null, chain: await chainFacts(hash, rpc) };
+		const journal = (await get(`/tx/${hash}/journal`)) as Journal | null;
+		return {
+			record,
+			life: Array.isArray(life?.events) ? life : null,
+			journal: typeof journal?.fallback === "string" ? journal : null,
+			chain: await chainFacts(hash, rpc),
+		};
 	} finally {
 		await Promise.all([http.close(), rpc.close()]);
 	}

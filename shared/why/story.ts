@@ -24,6 +24,13 @@ export interface Life {
 	readonly cancels?: { readonly summary: string };
 }
 
+/** `GET /tx/{hash}/journal`, as far as it is told here. */
+export interface Journal {
+	/** What the fallback has of it: `absent` where it never got it. */
+	readonly fallback: string;
+	readonly fallbackSince: string | null;
+}
+
 /** What is known of the chain; null: it was not told. */
 export interface ChainFacts {
 	/** Of a pending transaction. In wei. */
@@ -43,6 +50,8 @@ export interface Facts {
 	readonly record: StatusRecord;
 	/** Null: nobody tells it now. */
 	readonly life: Life | null;
+	/** Boost's; null: it is not boost that was asked, or it did not take the transaction. */
+	readonly journal: Journal | null;
 	readonly chain: ChainFacts;
 }
 
@@ -67,7 +76,7 @@ export function hasLanded({ record, chain }: Facts): boolean {
 
 /** The paragraph. */
 export function story(facts: Facts): string {
-	const { record, chain, life } = facts;
+	const { record, chain, life, journal } = facts;
 	if (record.stage === undefined && record.status === "UNKNOWN") {
 		const mined = `It is in block ${chain.minedIn} all the same: it went there by another way.`;
 		return chain.minedIn === null ? NOT_KNOWN : `${NOT_KNOWN} ${mined}`;
@@ -75,6 +84,7 @@ export function story(facts: Facts): string {
 	const sentences = [
 		outcome(facts),
 		...(life === null ? ["How it went nobody tells now."] : lifeOf(record, life)),
+		...(journal === null ? [] : fallbackOf(journal)),
 		...(hasLanded(facts) ? [] : [...feesOf(record, chain), ...nonceOf(chain)]),
 		record.exposed === undefined ? "" : sentence(record.exposed.message),
 		nextStep(facts),
@@ -92,6 +102,15 @@ function outcome(facts: Facts): string {
 		return `It did land: it is in block ${block}${stage === "REVERTED" ? ", and reverted there" : ""}${why}.${paid}`;
 	}
 	return `It has not landed${isOver(record) ? "" : " yet"}: it is ${state}${why}.`;
+}
+
+/** What the fallback has of it. It does not say which builders it sent it to. */
+function fallbackOf({ fallback, fallbackSince }: Journal): readonly string[] {
+	if (fallback === "absent") return [];
+	const since = fallbackSince === null ? "" : ` since ${fallbackSince}`;
+	return fallback === "has"
+		? [`The fallback, another private relay, has it${since}; what that sent to builders is not known.`]
+		: ["The fallback, another private relay, was sent it; what became of it there is not known."];
 }
 
 function isOver({ stage = "" }: StatusRecord): boolean {
@@ -117,9 +136,9 @@ function lifeOf(record: StatusRecord, { events, cancels, omitted }: Life): reado
 		came,
 		joined,
 		why === "" ? "" : sentence(`it waits: ${why}`),
-		simulations(events),
+		simulations(events, omitted),
 		shown(record, events),
-		sending(events),
+		sending(events, omitted),
 		...of("reorged")
 			.slice(-1)
 			.map(({ block }) => `Block ${block}, which had it or its nonce, has left the chain.`),
@@ -129,11 +148,13 @@ function lifeOf(record: StatusRecord, { events, cancels, omitted }: Life): reado
 	];
 }
 
-function simulations(events: readonly LifeEvent[]): string {
+/** `omitted`: events that are not kept, among which its simulation may have been. */
+function simulations(events: readonly LifeEvent[], omitted: number): string {
 	const last = events.findLast(
 		({ type }) => type === "simulated" || type === "simulationFailed" || type === "notSimulated",
 	);
-	if (last === undefined) return "It was not simulated.";
+	if (last === undefined)
+		return omitted === 0 ? "It was not simulated." : "Whether it was simulated is not known any more.";
 	const found = last.error?.message ?? last.error?.code;
 	const failures = events.filter(({ type }) => type === "simulationFailed").length;
 	if (last.type === "simulated") {
@@ -149,7 +170,7 @@ function shown({ shared, backruns }: StatusRecord, events: readonly LifeEvent[])
 	return `Searchers were shown it, and ${backruns === 0 ? "none has bid" : `${counted(backruns, "bid")} came`}.`;
 }
 
-function sending(events: readonly LifeEvent[]): string {
+function sending(events: readonly LifeEvent[], omitted: number): string {
 	const deliveries = events.flatMap(({ type, builder = "", kind = "", answer = "", block = 0 }) =>
 		type === "delivered" ? [{ builder, kind, answer, block }] : [],
 	);
@@ -157,7 +178,9 @@ function sending(events: readonly LifeEvent[]): string {
 	if (answers !== null) return sentence(`it was ${answers}`);
 	if (events.some(({ type }) => type === "broadcast"))
 		return "It was sent to builders; what they answered is not told.";
-	return "It was sent to no builder.";
+	return omitted === 0
+		? "It was sent to no builder."
+		: "Which builders it was sent to is not known any more.";
 }
 
 /** The stages in which it is, or soon will be, with the builders. */

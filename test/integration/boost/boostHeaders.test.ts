@@ -135,7 +135,8 @@ test("the headers say who answered while the relay is out, and while it comes ba
 			await boost.call("eth_getTransactionCount", [actor.address, "pending"]),
 			"fallback | open | 1",
 		],
-		["a status", await boost.get(`/tx/${third.hash}`), "journal | open | 0"],
+		// The fallback's page is asked what it knows.
+		["a status", await boost.get(`/tx/${third.hash}`), "journal | open | 1"],
 		["another path", await boost.call("eth_chainId", [], { path: "/nochecks" }), "boost | open | 0"],
 		["a method of the relay's alone", await boost.call("eth_sendBundle", [{}]), "boost | open | 0"],
 	];

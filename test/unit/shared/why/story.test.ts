@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type StatusRecord, stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
-import { type ChainFacts, type Life, story } from "../../../../shared/why/story.ts";
+import { type ChainFacts, type Journal, type Life, story } from "../../../../shared/why/story.ts";
 
 const UNTOLD: ChainFacts = {
 	maxFeePerGas: null,
@@ -97,7 +97,33 @@ test("what a record, its life and the chain come to", () => {
 	for (const [fields, events, more, said] of ROWS) {
 		const record = { ...unknownStatus("0x"), ...stageReport(fields.stage), ...fields };
 		const { omitted = 0, ...chain } = more;
-		const text = story({ record, life: { events, omitted }, chain: { ...UNTOLD, ...chain } });
+		const text = story({ record, life: { events, omitted }, journal: null, chain: { ...UNTOLD, ...chain } });
 		assert.match(text, said);
 	}
+});
+
+test("what is not known is not told as if it had not been", () => {
+	const record = { ...unknownStatus("0x"), ...stageReport("BROADCAST") };
+	const told = (omitted: number, journal: Journal | null = null) =>
+		story({ record, life: { events: [{ type: "ready", at: AT }], omitted }, journal, chain: UNTOLD });
+	assert.match(told(0), / It was not simulated\. .* It was sent to no builder\. /);
+	const afterRestart = told(4);
+	assert.match(afterRestart, / Whether it was simulated is not known any more\. /);
+	assert.match(afterRestart, / Which builders it was sent to is not known any more\. /);
+	for (const [fallback, fallbackSince, said] of [
+		[
+			"has",
+			AT,
+			/ The fallback, another private relay, has it since 2026-11-27T04:00:00.000Z; what that sent /,
+		],
+		["has", null, / The fallback, another private relay, has it; what that sent to builders is not known\. /],
+		[
+			"unanswered",
+			null,
+			/ The fallback, another private relay, was sent it; what became of it there is not known\. /,
+		],
+	] as const) {
+		assert.match(told(0, { fallback, fallbackSince }), said);
+	}
+	assert.doesNotMatch(told(0, { fallback: "absent", fallbackSince: null }), /fallback/);
 });
