@@ -83,7 +83,7 @@ export function story(facts: Facts): string {
 	}
 	const sentences = [
 		outcome(facts),
-		...(life === null ? ["How it went nobody tells now."] : lifeOf(record, life)),
+		...(life === null ? ["How it went nobody tells now."] : lifeOf(facts, life)),
 		...(journal === null ? [] : fallbackOf(journal)),
 		...(hasLanded(facts) ? [] : [...feesOf(record, chain), ...nonceOf(chain)]),
 		record.exposed === undefined ? "" : sentence(record.exposed.message),
@@ -118,7 +118,7 @@ function isOver({ stage = "" }: StatusRecord): boolean {
 }
 
 /** What came of it, in the order of its stages. */
-function lifeOf(record: StatusRecord, { events, cancels, omitted }: Life): readonly string[] {
+function lifeOf({ record, journal }: Facts, { events, cancels, omitted }: Life): readonly string[] {
 	const of = (type: string) => events.filter((event) => event.type === type);
 	const received = of("received").at(-1);
 	const path = record.fastMode ? "by /fast" : "by another path than /fast";
@@ -138,7 +138,7 @@ function lifeOf(record: StatusRecord, { events, cancels, omitted }: Life): reado
 		why === "" ? "" : sentence(`it waits: ${why}`),
 		simulations(events, omitted),
 		shown(record, events),
-		sending(events, omitted),
+		sending(events, omitted, journal),
 		...of("reorged")
 			.slice(-1)
 			.map(({ block }) => `Block ${block}, which had it or its nonce, has left the chain.`),
@@ -170,7 +170,7 @@ function shown({ shared, backruns }: StatusRecord, events: readonly LifeEvent[])
 	return `Searchers were shown it, and ${backruns === 0 ? "none has bid" : `${counted(backruns, "bid")} came`}.`;
 }
 
-function sending(events: readonly LifeEvent[], omitted: number): string {
+function sending(events: readonly LifeEvent[], omitted: number, journal: Journal | null): string {
 	const deliveries = events.flatMap(({ type, builder = "", kind = "", answer = "", block = 0 }) =>
 		type === "delivered" ? [{ builder, kind, answer, block }] : [],
 	);
@@ -178,9 +178,9 @@ function sending(events: readonly LifeEvent[], omitted: number): string {
 	if (answers !== null) return sentence(`it was ${answers}`);
 	if (events.some(({ type }) => type === "broadcast"))
 		return "It was sent to builders; what they answered is not told.";
-	return omitted === 0
-		? "It was sent to no builder."
-		: "Which builders it was sent to is not known any more.";
+	if (omitted > 0) return "Which builders it was sent to is not known any more.";
+	const isCarried = journal !== null && journal.fallback !== "absent";
+	return isCarried ? "The relay sent it to no builder." : "It was sent to no builder.";
 }
 
 /** The stages in which it is, or soon will be, with the builders. */

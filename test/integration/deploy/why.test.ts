@@ -10,6 +10,7 @@ import { snippet } from "../../support/documents.ts";
 import { type Exit, launchRelay } from "../../support/processes.ts";
 import { type Actor, ETHER, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
+import { until } from "../../support/until.ts";
 
 const LIFE_BLOCKS = 3;
 const MAIN = "shared/why/main.ts";
@@ -94,12 +95,12 @@ const CASES: readonly Case[] = [
 			await fixture.passBlock();
 			const tx = actor.sign({ maxFeePerGas: 7n * GWEI });
 			await fixture.submit("/fast", tx);
-			await fixture.reaches(tx, "SIMULATION_FAILED");
+			await until("it waits", async () => (await fixture.status(tx)).state?.startsWith("waiting for"));
 			return tx;
 		},
 		landed: false,
 		says: [
-			/^It has not landed yet: it is failing: max fee per gas less than block base fee/,
+			/^It has not landed yet: it is waiting for the base fee to fall: max fee per gas less than block base fee/,
 			/ Its fee cap is 7 gwei, and the base fee of block \d+ is 10 gwei: no block can take it until that falls\. /,
 			/What to do: raise the fee cap to [\d.]+ gwei, or wait until the base fee falls\.$/,
 		],

@@ -45,7 +45,7 @@ test("in eight slots with transactions of all kinds, no private one is ever in t
 			// Far under the base fee, and not so far that it could never be mined.
 			raw: rawOf(6, { maxFeePerGas: 100_000_000, maxPriorityFeePerGas: 1 }),
 			path: "/noreverts",
-			stage: "SIMULATION_FAILED",
+			stage: "PENDING",
 		},
 		{ raw: rawOf(7, { nonce: 3 }), path: "/fast", stage: "QUEUED" },
 		// Its builders reject it in every slot.
@@ -109,7 +109,8 @@ test("the relay's requests to the node contain no signed transaction and no sign
 
 /** It went out, or is held: nothing more will happen before the next block. */
 async function isOutOrHeld(hash: string): Promise<boolean> {
-	return ["BROADCAST", "SIMULATION_FAILED", "QUEUED"].includes((await relay.client.stage(hash)) ?? "");
+	const { stage = "", state = "" } = await relay.client.status(hash);
+	return ["BROADCAST", "SIMULATION_FAILED", "QUEUED"].includes(stage) || state.startsWith("waiting for");
 }
 
 /** Hashes in the node's pool, at a moment at which the builder has nothing in it. */

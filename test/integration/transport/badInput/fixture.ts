@@ -141,8 +141,9 @@ async function checkWell(system: TestSystem, wire: Wire, good: Buffer): Promise<
 
 async function archive(system: TestSystem, hash: string): Promise<void> {
 	await until("the transaction simulated, and delivered where it may go out", async () => {
-		const stage = await system.client.stage(hash);
-		if (stage !== "BROADCAST") return stage !== undefined && stage !== "PENDING";
+		const { stage, state = "" } = await system.client.status(hash);
+		if (stage !== "BROADCAST")
+			return stage !== undefined && (stage !== "PENDING" || state.startsWith("waiting for"));
 		const events = await system.client.events(hash);
 		return events.some(({ type, answer }) => type === "delivered" && answer === "accepted");
 	});
