@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { rlpEncode } from "../../../shared/ethereum/rlp.ts";
-import { boostEnv } from "../../faults/boostHere.ts";
+import { BOOST_SECRET, boostEnv } from "../../faults/boostHere.ts";
 import { RawConnection } from "../../support/clients.ts";
 import { heldSoFar, metered, turnLimit } from "../../support/eventLoopTime.ts";
 import { sized } from "../../support/length.ts";
@@ -132,7 +132,7 @@ let system: ProcessSystem;
 let processes: readonly RelayProcess[];
 
 before(async () => {
-	system = await startProcessSystem();
+	system = await startProcessSystem({ env: { BOOST_SECRET } });
 	await system.chain.fund(Array.from({ length: 2 * ROUNDS }, (_, i) => testAccount(i)));
 	await system.chain.rpc("anvil_setCode", [ADDRESS, CODE]);
 	await system.chain.rpc("anvil_setCode", [LARGE, `0x${"00".repeat(2 * 1024 * 1024)}`]);

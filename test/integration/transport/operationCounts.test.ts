@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { boostEnv } from "../../faults/boostHere.ts";
+import { BOOST_SECRET, boostEnv } from "../../faults/boostHere.ts";
 import { backrunBy, prepareBidding, signedBy } from "../../support/biddingFixture.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
 import { type RelayProcess, startRelayProcess } from "../../support/processes.ts";
@@ -27,7 +27,7 @@ let relay: RelayProcess;
 let boost: RelayProcess;
 
 before(async () => {
-	system = await startProcessSystem();
+	system = await startProcessSystem({ env: { BOOST_SECRET } });
 	relay = await counted("relay/main.ts", {
 		...system.env,
 		...IN_FOLDER,
