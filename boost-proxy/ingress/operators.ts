@@ -144,7 +144,12 @@ export function upstreamCheck({
 	return {
 		name: "upstream",
 		check() {
-			if (!relay.breaker.isUnavailable) return { ok: true };
+			if (!relay.breaker.isUnavailable) {
+				const isAlone = fallback?.breaker.isUnavailable === true;
+				return isAlone
+					? { ok: true, note: "the fallback is down: nothing can take over from the relay" }
+					: { ok: true };
+			}
 			if (fallback === null) return { ok: false, reason: "the relay is out, and there is no fallback" };
 			if (BOOST_PATHS.every((path) => fallback.whyUnfit(path) !== null)) {
 				return { ok: false, reason: "the relay is out, and the fallback may be given nothing" };

@@ -166,7 +166,8 @@ describe("eth_cancelTransaction beside MetaMask", () => {
 				};
 				return error?.message ?? result;
 			};
-			const refused = "transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
+			const refused =
+				"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
 			for (const page of ["https://app.example.org", "null"]) assert.equal(await cancel(page), refused, page);
 			assert.equal(await cancel(origin), true);
 		});

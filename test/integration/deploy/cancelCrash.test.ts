@@ -146,7 +146,10 @@ test("killed, and the cancelled one is mined meanwhile: it is INCLUDED at the st
 	});
 	await until("it is included", async () => (await relay.client.stage(tx.hash)) === "INCLUDED");
 	const { error } = await relay.client.ask("eth_cancelTransaction", [tx.hash]);
-	assert.equal(error?.message, "transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key");
+	assert.equal(
+		error?.message,
+		"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+	);
 });
 
 test("killed during many cancels: all that were answered true stay cancelled, the others are pending or cancelled", async () => {
