@@ -162,6 +162,8 @@ export interface RelayStage {
 	readonly hash: string;
 	/** Null: the relay has no record. */
 	readonly stage: string | null;
+	/** Whether it is not sent now: its simulation fails, or it waits for a fee to fall. */
+	readonly isHeld: boolean;
 }
 
 /** The call whose answer {@link relayStages} reads. */
@@ -175,9 +177,9 @@ export function relayStages(answer: RpcAnswer | null | undefined): readonly Rela
 	const stages: RelayStage[] = [];
 	for (const one of answer.result as readonly unknown[]) {
 		if (typeof one !== "object" || one === null) return null;
-		const { hash, stage } = one as { hash?: unknown; stage?: unknown };
+		const { hash, stage, held } = one as { hash?: unknown; stage?: unknown; held?: unknown };
 		if (typeof hash !== "string" || (typeof stage !== "string" && stage !== null)) return null;
-		stages.push({ hash: hash.toLowerCase(), stage });
+		stages.push({ hash: hash.toLowerCase(), stage, isHeld: held === true });
 	}
 	return stages;
 }

@@ -149,6 +149,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#releaseWaiting();
 		await this.#rounds.stop();
 		this.#opossum.shutdown();
+		this.#releaseWaiting();
 	}
 
 	async run<T extends Attempted>(
@@ -243,7 +244,7 @@ export class UpstreamBreaker implements Breaker {
 
 	/** Whether a submission waits for the check of suspicion number `met`: if it fails, another upstream takes the submission. */
 	#isUnchecked(met: number): boolean {
-		return met > this.#dispelled && this.#ruleInput.hasAlternative;
+		return met > this.#dispelled && this.#isJudging && this.#ruleInput.hasAlternative;
 	}
 
 	/** Asks the upstream, by a probe that begins from now on, what a client's request may have hidden. */

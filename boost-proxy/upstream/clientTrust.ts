@@ -5,6 +5,7 @@ import type { Background } from "../../shared/background.ts";
 import { UNBELIEVED } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
+import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstream } from "../domain/ports.ts";
@@ -33,6 +34,8 @@ const AGAIN_MS = 5_000;
 /** Until it has answered cancels are refused. */
 const FIRST_AGAIN_MS = 500;
 
+/** Of a server that is no relay of this kind. */
+const NO_METHOD = RPC_ERRORS.methodNotFound.code;
 const UNKNOWN_CAUSE =
 	"the relay does not believe boost about its clients: is its BOOST_SECRET the same as boost's?";
 /** By the setting that the relay names. */
@@ -48,19 +51,25 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 	const stopping = new AbortController();
 	/** Null: it does. Undefined: it has not answered. */
 	let cause: string | null | undefined;
+	/** Counts the breaker's changes: an answer from before one is of no use. */
+	let outages = 0;
 	const ask = async (): Promise<void> => {
+		const before = outages;
 		const call = { method: "service_client", params: [] };
 		const answer = await relay.call(call, {
 			deadlineMs: ASK_MS,
 			caller: onBehalfOf({ address: TEST_ADDRESS }),
 		});
-		if (answer === null) return;
+		// An error that may pass says nothing of it; a balancer may have none of its relays now.
+		const isTold = answer?.ok === true || (answer?.ok === false && answer.error.code === NO_METHOD);
+		if (answer === null || !isTold || outages !== before) return;
 		const found = answer.ok ? causeIn(answer.result) : UNKNOWN_CAUSE;
 		if (found !== null && found !== cause) log.warn(found);
 		cause = found;
 	};
 	relay.breaker.onChange(() => {
 		cause = undefined;
+		outages += 1;
 		if (!relay.breaker.isUnavailable) background.run("client trust", ask);
 	});
 	return {

@@ -105,7 +105,9 @@ async function ofRow(
 	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
 	// Where it ended the journal does not keep. The relay's record says enough if it has one.
-	const asksFallback = isLive(row) ? isHolder(row.at.fallback) : page?.stage === undefined;
+	const { fallback } = dependencies.upstreams;
+	const mayHaveHad = page?.stage === undefined && fallback?.whyUnfit(row.path) === null;
+	const asksFallback = isLive(row) ? isHolder(row.at.fallback) : mayHaveHad;
 	const [mined, theirs] = await Promise.all([
 		minedOnChain(dependencies.chain, row.hash, SOURCE_MS),
 		asksFallback ? fallbackRecord(row.hash, routing, dependencies) : null,
@@ -133,9 +135,7 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 	return {
 		...record,
 		rpc_timestamp: received ?? record.rpc_timestamp ?? firstOf(told, (one) => one.rpc_timestamp),
-		// Without a recipient and gas it would read as a creation.
-		transaction:
-			[record, ...told].find(({ transaction }) => transaction.gas !== "")?.transaction ?? NO_FIELDS,
+		transaction: fieldsIn([record, ...told], row),
 		fastMode: record.fastMode || told.some((one) => one.fastMode),
 		shared,
 		simulationError: record.simulationError ?? firstOf(told, (one) => one.simulationError),
@@ -145,6 +145,14 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 		refund: paid?.refund ?? record.refund,
 		...(paid?.refundWei === undefined ? {} : { refundWei: paid.refundWei }),
 	};
+}
+
+/** The fields of a page about a transaction of this sender and nonce. Without a recipient and gas it would read as a creation. */
+function fieldsIn(pages: readonly StatusRecord[], { from, nonce }: Row): StatusRecord["transaction"] {
+	const found = pages.find(({ transaction }) => {
+		return transaction.gas !== "" && transaction.from === from && transaction.nonce === nonce.toString();
+	});
+	return found?.transaction ?? NO_FIELDS;
 }
 
 const NO_FIELDS = unknownStatus("").transaction;

@@ -122,6 +122,6 @@ async function whyQueued(
 	const [count, answer] = (await relay.batch(calls, { deadlineMs, caller: null })) ?? [];
 	const next = count?.ok === true ? parseNodeQuantity(count.result) : null;
 	if (next !== null && next < nonce) return WHY_NOT_SOON.nonceGap;
-	const isHeld = relayStages(answer)?.some(({ stage }) => stage === "SIMULATION_FAILED") === true;
+	const isHeld = relayStages(answer)?.some((one) => one.isHeld) === true;
 	return isHeld ? WHY_NOT_SOON.behindHeld : null;
 }

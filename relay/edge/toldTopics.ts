@@ -66,6 +66,12 @@ export class ToldTopics {
 }
 
 function fieldsOf(text: string): { readonly block?: unknown; readonly stage: string } {
-	const result = JSON.parse(text) as { readonly block?: unknown; readonly stage?: unknown } | null;
-	return { block: result?.block, stage: String(result?.stage) };
+	const result = JSON.parse(text) as {
+		readonly block?: unknown;
+		readonly stage?: unknown;
+		readonly reason?: unknown;
+	} | null;
+	// With a reason it has stopped being sent until a fee falls.
+	const isWaiting = result?.stage === "PENDING" && typeof result.reason === "string";
+	return { block: result?.block, stage: isWaiting ? "WAITING" : String(result?.stage) };
 }

@@ -36,6 +36,10 @@ const status = z.object({
 	hash: z.string(),
 	status: z.enum(["INCLUDED", "FAILED", "UNKNOWN"]),
 	stage: z.string().nullable().describe("null where the relay has no record"),
+	held: z
+		.literal(true)
+		.optional()
+		.describe("it is not sent now: its simulation fails, or it waits for a fee to fall"),
 });
 
 export const service_transactionStatuses = coreMethod({
@@ -56,7 +60,10 @@ export const service_transactionStatuses = coreMethod({
 		for (const wanted of hashes) {
 			const record = await records.record(wanted);
 			if (record === null) found.push({ hash: wanted, status: "UNKNOWN", stage: null });
-			else found.push({ hash: wanted, status: statusView(record).status, stage: publicStage(record) });
+			else {
+				const told = { hash: wanted, status: statusView(record).status, stage: publicStage(record) };
+				found.push(record.stage === "SIMULATION_FAILED" ? { ...told, held: true } : told);
+			}
 		}
 		return found;
 	},

@@ -297,7 +297,7 @@ describe("what can't run", () => {
 			/^raise the fee cap to [\d.]+ gwei, or wait until the base fee falls$/,
 		);
 		const { result } = await system.client.ask("service_transactionStatuses", [[tx.hash]]);
-		assert.deepEqual(result, [{ hash: tx.hash, status: "UNKNOWN", stage: "PENDING" }]);
+		assert.deepEqual(result, [{ hash: tx.hash, status: "UNKNOWN", stage: "PENDING", held: true }]);
 		assert.equal(sentAnywhere(tx), 0);
 		await fixture.passBlock();
 		await fixture.waitUntilSent(tx);

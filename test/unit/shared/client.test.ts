@@ -129,7 +129,8 @@ test("if no secret is set, no sender can vouch", () => {
 	for (const boostSecret of [undefined, ""]) {
 		const read = addressReader({ trustProxy: 0, ...(boostSecret === undefined ? {} : { boostSecret }) });
 		const headers = { "x-forwarded-for": "1.1.1.1", "x-boost-auth": "" };
-		assert.deepEqual(read(headers, "10.0.0.1"), { address: "10.0.0.1", vouched: false, isProxy: true });
+		const direct = { address: "10.0.0.1", vouched: false, isProxy: true };
+		assert.deepEqual(read(headers, "10.0.0.1"), { ...direct, unbelieved: "BOOST_SECRET" });
 	}
 });
 

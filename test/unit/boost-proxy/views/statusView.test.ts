@@ -234,6 +234,16 @@ test("what the fallback has is told with what its page and the journal know of i
 	}
 });
 
+test("of a page about another sender no field is taken", async () => {
+	const fixture = await viewFixture();
+	fixture.relay.isUnavailable = true;
+	const tx = fixture.ended(5, "cancelled");
+	const transaction = { from: `0x${"12".repeat(20)}`, to: "0x11", gas: "21000", nonce: "5", value: "7" };
+	fixture.fallback.pages.set(tx.hash, { ...unknownStatus(tx.hash), status: "FAILED", transaction });
+	const [record] = (await ask(fixture, tx.hash)) as [{ transaction: object }, string, number];
+	assert.deepEqual(record.transaction, unknownStatus("").transaction);
+});
+
 test("what its user ended in an outage has the fields that the fallback knows", async () => {
 	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;

@@ -98,6 +98,8 @@ test("a wait ends early by the relay's stage if only the relay holds the transac
 	const error = { code: "EXECUTION_REVERTED", message: "execution reverted: no" };
 	const rows: [object, string | null][] = [
 		[{ stage: "BROADCAST" }, null],
+		[{ stage: "PENDING", reason: null }, null],
+		[{ stage: "PENDING", reason: "base fee 9" }, "a failing simulation: base fee 9"],
 		[{ stage: "INCLUDED", status: "INCLUDED" }, null],
 		[{ stage: "CANCELLED" }, "its cancellation"],
 		[{ stage: "SIMULATION_FAILED", simulationError: error }, "a failing simulation: execution reverted: no"],
@@ -119,21 +121,24 @@ test("a wait ends early by the relay's stage if only the relay holds the transac
 });
 
 test("a wait ends early if an earlier nonce is missing or held", async () => {
-	const rows: [string | null, string | null, string | null][] = [
+	const rows: [string | null, string | null, string | null, boolean?][] = [
 		["0x0", null, "a missing nonce: it goes out when the gap before it closes"],
-		["0x6", "SIMULATION_FAILED", "one before it that is held"],
+		["0x6", "SIMULATION_FAILED", "one before it that is held", true],
+		// It waits for the base fee to fall.
+		["0x6", "PENDING", "one before it that is held", true],
+		["0x6", "PENDING", null],
 		["0x6", "BROADCAST", null],
 		["0x6", null, null],
 		[null, null, null],
 	];
-	for (const [count, stage, expected] of rows) {
+	for (const [count, stage, expected, held] of rows) {
 		const fixture = await viewFixture();
 		const { hash } = fixture.holds(5, ["relay"]);
 		fixture.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
 		if (count !== null) fixture.relay.answers("eth_getTransactionCount", count);
 		if (stage !== null) {
 			fixture.holds(4, ["relay"]);
-			fixture.relay.answers("service_transactionStatuses", [{ hash, status: "FAILED", stage }]);
+			fixture.relay.answers("service_transactionStatuses", [{ hash, status: "FAILED", stage, held }]);
 		}
 		assert.equal(await why(fixture, hash), expected, `${count} ${stage}`);
 		fixture.holds(3, ["fallback"]);

@@ -7,6 +7,8 @@ import { ToldTopics } from "../../../../relay/edge/toldTopics.ts";
 const TOPIC = "transaction 0x01";
 const status = (stage: string, more: object = {}) => ({ stage, ...more });
 
+const WAITS = status("PENDING", { reason: "max fee 1, base fee 2" });
+
 /** What the core before had told, what the next one says, and what of that is news. */
 const ROWS: readonly (readonly [
 	told: readonly object[],
@@ -19,6 +21,8 @@ const ROWS: readonly (readonly [
 	[[status("BROADCAST")], [status("PENDING"), status("INCLUDED")], [status("INCLUDED")]],
 	[[status("BROADCAST")], [status("SIMULATION_FAILED")], [status("SIMULATION_FAILED")]],
 	[[status("PENDING", { fastMode: true })], [status("PENDING")], [status("PENDING")]],
+	// The base fee has risen above its fee cap.
+	[[status("BROADCAST")], [status("PENDING"), WAITS], [WAITS]],
 	// Its block has left the chain.
 	[[status("INCLUDED")], [status("PENDING"), status("BROADCAST")], [status("PENDING"), status("BROADCAST")]],
 	[
