@@ -87,7 +87,7 @@ export interface CallsRequest {
 export interface CallResult {
 	/** Hex digits without 0x: return data, a creation's code, or what it reverted with; "" where it could not run. */
 	readonly value: string;
-	/** Why it failed, or the bundle that it is in; absent if it passed. */
+	/** Why it failed; absent if it passed. */
 	readonly error?: string;
 }
 
@@ -115,8 +115,7 @@ export type CallResults = readonly (readonly CallResult[])[];
 /** Runs clients' calls on the node. Keeps nothing, and sends no signature to the node. */
 export interface CallMany {
 	/**
-	 * One atomic bundle: if a transaction fails, each result has an error, the others' with its index from 0, and `value` where
-	 * the transaction ran. Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
+	 * Signed transactions in their order on one state, each with the error that is its own. Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
 	 * node does not have, `limit` if too many calls are under way (of the client or in all), `internal` if the node is
 	 * unavailable.
 	 */

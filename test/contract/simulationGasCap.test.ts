@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { eth_callBundle } from "../../relay/ingress/methods/eth_callBundle.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { alone, askMethod, callManyOn, type Entry } from "../support/callManyFixture.ts";
+import { askAlone, askMethod, callManyOn, type Entry } from "../support/callManyFixture.ts";
 import { PAYS_COINBASE, REVERTS } from "../support/contracts.ts";
 import { GethSimulation } from "../support/gethSimulation.ts";
 import { startRecordedGeth } from "../support/recordedGeth.ts";
@@ -125,7 +125,7 @@ for (const { cap, traced, untraced } of ROWS) {
 					timeoutMs: 60_000,
 				});
 				const bundle = (await askMethod(callMany, params, eth_callBundle)) as { results: Entry[] };
-				const [many = []] = alone(await askMethod(callMany, params));
+				const [many = []] = await askAlone(callMany, params);
 				// Those behind one that could not run have another nonce.
 				const expected = told.map((one) => (one === "ok" ? one : short));
 				for (const entries of [bundle.results, many])

@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { eth_callBundle } from "../../relay/ingress/methods/eth_callBundle.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { alone, askMethod, callManyOn, type Entry } from "../support/callManyFixture.ts";
+import { askAlone, askMethod, callManyOn, type Entry } from "../support/callManyFixture.ts";
 import { PAYS_COINBASE } from "../support/contracts.ts";
 import { AMSTERDAM, always } from "../support/forks.ts";
 import { GethSimulation } from "../support/gethSimulation.ts";
@@ -94,7 +94,7 @@ for (const { name, txs, traced, untraced } of ROWS) {
 					always(AMSTERDAM),
 				);
 				const bundle = (await askMethod(callMany, params, eth_callBundle)) as { results: Entry[] };
-				const [many = []] = alone(await askMethod(callMany, params));
+				const [many = []] = await askAlone(callMany, params);
 				const expected = told.map((one) =>
 					one === "ok" ? one : "out of gas: the node runs 50000000 at most",
 				);

@@ -2,7 +2,7 @@
 // relay is involved.
 
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
-import type { CallMany } from "../../relay/domain/callMany.ts";
+import type { CallMany, CallResults } from "../../relay/domain/callMany.ts";
 import { Recoveries } from "../../relay/domain/recoveries.ts";
 import type { MethodDependencies } from "../../relay/ingress/methodDependencies.ts";
 import { eth_callMany } from "../../relay/ingress/methods/eth_callMany.ts";
@@ -50,8 +50,8 @@ export async function startCallManyFixture() {
 		/** The private transactions that searchers may see, by hash. */
 		shared,
 		callMany,
-		/** Calls the method as a client does, and returns each entry {@link alone}. Throws RpcError. */
-		ask: async (params: readonly unknown[]): Promise<Entry[][]> => alone(await askMethod(callMany, params)),
+		/** Calls the method as a client does, and returns each entry as {@link askAlone} does. Throws RpcError. */
+		ask: (params: readonly unknown[]): Promise<Entry[][]> => askAlone(callMany, params),
 		async stop(): Promise<void> {
 			await client.close();
 			await chain.stop();
@@ -59,13 +59,18 @@ export async function startCallManyFixture() {
 	};
 }
 
-/** The answer of eth_callMany without the errors of entries that passed in a bundle that fails: each as it ran by itself. */
-export function alone(answer: unknown): Entry[][] {
-	return (answer as Entry[][]).map((entries) =>
-		entries.map(({ error, ...entry }) =>
-			error === undefined || /^bundle failed at transaction \d+$/.test(error) ? entry : { ...entry, error },
-		),
-	);
+/** Calls eth_callMany as a client does; of signed transactions, which are one bundle there, each result is as it ran by itself. */
+export async function askAlone(callMany: CallMany, params: readonly unknown[]): Promise<Entry[][]> {
+	let ran: CallResults | undefined;
+	const keeping: CallMany = {
+		...callMany,
+		async runTransactions(request) {
+			ran = await callMany.runTransactions(request);
+			return ran;
+		},
+	};
+	const answer = await askMethod(keeping, params);
+	return JSON.parse(JSON.stringify(ran ?? answer)) as Entry[][];
 }
 
 /** Calls a method (default eth_callMany) with `params` on this `callMany`. */
@@ -143,11 +148,10 @@ export async function startGethFixture(name: string, options: GethOptions = {}) 
 		rich: geth.accounts.map(({ privateKey }) => accountOf(privateKey)),
 		shared,
 		callMany: usual,
-		/** Calls the method as a client does, and returns each entry {@link alone}. Throws RpcError. */
-		ask: async (params: readonly unknown[]) => alone(await askMethod(usual, params)),
+		/** Calls the method as a client does, and returns each entry as {@link askAlone} does. Throws RpcError. */
+		ask: (params: readonly unknown[]) => askAlone(usual, params),
 		/** The same with another slot length. */
-		askWith: async (slotSeconds: number, params: readonly unknown[]) =>
-			alone(await askMethod(over(slotSeconds), params)),
+		askWith: (slotSeconds: number, params: readonly unknown[]) => askAlone(over(slotSeconds), params),
 		head: () => readHead(geth),
 		stop: () => geth.stop(),
 	};

@@ -19,6 +19,7 @@ import {
 } from "../../../shared/jsonrpc/method.ts";
 import {
 	type CallBundle,
+	type CallResult,
 	MAX_CALL_BUNDLES,
 	MAX_CALLS,
 	type TransactionsRequest,
@@ -55,7 +56,6 @@ const signedBundle = bundleObject(
 		blockNumber: quantity,
 		stateBlockNumber: blockNumberOrTag,
 		timestamp: seconds.nullish(),
-		revertingTxHashes: withoutEffect,
 		replacementUuid: withoutEffect,
 	},
 	"expected an object",
@@ -178,13 +178,14 @@ export const eth_callMany = relayMethod({
 				"invalid params: context: expected nothing beside signed transactions",
 			);
 		}
-		return callMany.runTransactions({
+		const [alone = []] = await callMany.runTransactions({
 			client,
 			txs: await readElements(bundle.txs, from, dependencies),
 			blockNumber: bundle.blockNumber,
 			stateBlock: bundle.stateBlockNumber,
 			timestamp: bundle.timestamp || null,
 		});
+		return [asBundle(alone)];
 	},
 });
 
@@ -210,4 +211,12 @@ function readElement(one: string | Uint8Array, name: string): TransactionsReques
 	const decoded = decodeTransaction(one);
 	if (decoded.ok) return decoded.tx;
 	throw new RpcError("invalidParams", `invalid params: ${name}: ${decoded.message}`);
+}
+
+/** The results of transactions that are mined together or not at all: if one fails, all do, and those behind it do not run. */
+function asBundle(alone: readonly CallResult[]): readonly CallResult[] {
+	const failed = alone.findIndex(({ error }) => error !== undefined);
+	if (failed < 0) return alone;
+	const error = `bundle failed at transaction ${failed}`;
+	return alone.map((one, i) => (i === failed ? one : { value: i < failed ? one.value : "", error }));
 }

@@ -14,7 +14,6 @@ import {
 	type BlockNames,
 	type BundleResult,
 	type CallMany,
-	type CallResult,
 	MAX_BLOCKS_ABOVE,
 	type NamedBlock,
 	type TransactionsRequest,
@@ -131,7 +130,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 			const alone = problems.map((error) =>
 				error === null ? resultOf(results[next++]) : { value: "", error },
 			);
-			return [asBundle(alone)];
+			return [alone];
 		},
 		async runBundle(request) {
 			const { txs, block, problems, results } = await runSigned(request, true);
@@ -165,13 +164,6 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				throw new RpcError("rejected", `node cannot replay block ${within.header.number}`);
 			}),
 	};
-}
-
-/** The results of transactions that are mined together or not at all: if one fails, all do. */
-function asBundle(alone: readonly CallResult[]): readonly CallResult[] {
-	const failed = alone.findIndex(({ error }) => error !== undefined);
-	if (failed < 0) return alone;
-	return alone.map(({ value, error = `bundle failed at transaction ${failed}` }) => ({ value, error }));
 }
 
 /** The run of signed transactions. `results` are of those without a problem, and of the balance reads between them. */

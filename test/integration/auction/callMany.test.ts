@@ -230,15 +230,15 @@ test("signed transactions are one atomic bundle: if one fails, every entry has a
 			[
 				{ value: word(1), error: failed(1) },
 				{ value: "", error: "execution reverted" },
-				{ value: word(2), error: failed(1) },
+				{ value: "", error: failed(1) },
 			],
 		],
 		[
 			[notRun, passes(1), reverts],
 			[
 				{ value: "", error: high },
-				{ value: word(1), error: failed(0) },
-				{ value: "", error: "execution reverted" },
+				{ value: "", error: failed(0) },
+				{ value: "", error: failed(0) },
 			],
 		],
 	] as const) {
