@@ -118,7 +118,12 @@ function networkReader(options: AddressOptions): ReadAddress {
 		const forwardedFor =
 			trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
 		if (forwardedFor === undefined) return { address: direct, vouched: false, unbelieved, isProxy: true };
-		return { address: forwardedFor, vouched: false, unbelieved };
+		return {
+			address: forwardedFor,
+			vouched: false,
+			unbelieved,
+			isProxy: unbelieved === undefined ? undefined : true,
+		};
 	};
 }
 

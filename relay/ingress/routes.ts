@@ -135,9 +135,8 @@ function transactionEventsRoute(dependencies: TransactionEventsDependencies): Ro
 			if (asksForEvents(request.headers.accept)) {
 				return eventStream(request, record, dependencies);
 			}
-			// A proxy's address, and that of a boost that is not believed, may be that of all clients.
-			const isOwn = request.isProxy !== true && request.unbelieved === undefined;
-			const reader = isOwn ? request.address : null;
+			// A proxy's address may be that of all clients.
+			const reader = request.isProxy === true ? null : request.address;
 			return jsonAnswer(200, views.events(record, reader), VARY);
 		},
 	};

@@ -2,7 +2,7 @@
 // anything else to the proxy or gets an error. Also the handler of JSON-RPC over HTTP, and the interface of a proxy.
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { type ClientAddress, identify, type Unbelieved, type VerifySignature } from "../client.ts";
+import { type ClientAddress, identify, type VerifySignature } from "../client.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcError } from "../jsonrpc/errors.ts";
 import { type CallContext, callContext, type RequestLife, type RequestTarget } from "./callContext.ts";
@@ -28,8 +28,6 @@ export interface RouteRequest {
 	readonly address: string;
 	/** See client.ts. */
 	readonly isProxy?: true | undefined;
-	/** See client.ts. */
-	readonly unbelieved?: Unbelieved | undefined;
 }
 
 export interface Route {

@@ -76,12 +76,12 @@ test("a method gets the path, client and origin of the request", () =>
 			[
 				"",
 				{ ...vouched, "x-boost-signer": SIGNER, "x-boost-auth": "guess" },
-				{ ...plain, client: { ...client, address: "192.0.2.5", unbelieved: "BOOST_SECRET" } },
+				{ ...plain, client: { ...client, address: "192.0.2.5", unbelieved: "BOOST_SECRET", isProxy: true } },
 			],
 			[
 				"",
 				{ ...vouched, "x-forwarded-for": "9.9.9.9, 9.9.9.8, 192.0.2.5" },
-				{ ...plain, client: { ...client, address: "192.0.2.5", unbelieved: "TRUST_PROXY" } },
+				{ ...plain, client: { ...client, address: "192.0.2.5", unbelieved: "TRUST_PROXY", isProxy: true } },
 			],
 		];
 		for (const [path, headers, expected] of rows) {
