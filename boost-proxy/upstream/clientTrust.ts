@@ -2,7 +2,7 @@
 // ready then, and says why.
 
 import type { Background } from "../../shared/background.ts";
-import { UNBELIEVED } from "../../shared/client.ts";
+import { UNBELIEVED, type Unbelieved } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
@@ -39,7 +39,7 @@ const NO_METHOD = RPC_ERRORS.methodNotFound.code;
 const UNKNOWN_CAUSE =
 	"the relay does not believe boost about its clients: is its BOOST_SECRET the same as boost's?";
 /** By the setting that the relay names. */
-const CAUSES: Readonly<Record<(typeof UNBELIEVED)[number], string>> = {
+const CAUSES: Readonly<Record<Unbelieved, string>> = {
 	BOOST_SECRET: "the relay does not believe boost about its clients: its BOOST_SECRET differs from boost's",
 	TRUST_PROXY:
 		"the relay does not believe boost about its clients: its TRUST_PROXY is not the number of proxies between them",
@@ -60,9 +60,9 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 			deadlineMs: ASK_MS,
 			caller: onBehalfOf({ address: TEST_ADDRESS }),
 		});
+		if (answer === null || outages !== before) return;
 		// An error that may pass says nothing of it; a balancer may have none of its relays now.
-		const isTold = answer?.ok === true || (answer?.ok === false && answer.error.code === NO_METHOD);
-		if (answer === null || !isTold || outages !== before) return;
+		if (!answer.ok && answer.error.code !== NO_METHOD) return;
 		const found = answer.ok ? causeIn(answer.result) : UNKNOWN_CAUSE;
 		if (found !== null && found !== cause) log.warn(found);
 		cause = found;
@@ -82,6 +82,7 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 			check: () => (typeof cause === "string" ? { ok: false, reason: cause } : { ok: true }),
 		},
 		async start() {
+			// Before the port opens, so that the first /readyz is true.
 			await ask();
 			background.run("client trust", async () => {
 				while (!stopping.signal.aborted) {

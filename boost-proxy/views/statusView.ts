@@ -134,11 +134,11 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 	const paid = told.find(({ refund }) => refund > 0);
 	return {
 		...record,
-		rpc_timestamp: received ?? record.rpc_timestamp ?? firstOf(told, (one) => one.rpc_timestamp),
+		rpc_timestamp: received ?? firstOf(told, (one) => one.rpc_timestamp),
 		transaction: fieldsIn([record, ...told], row),
 		fastMode: record.fastMode || told.some((one) => one.fastMode),
 		shared,
-		simulationError: record.simulationError ?? firstOf(told, (one) => one.simulationError),
+		simulationError: firstOf(told, (one) => one.simulationError),
 		backruns: Math.max(record.backruns, ...told.map((one) => one.backruns)),
 		referrer: referrer ?? firstOf(told, (one) => one.referrer),
 		refundRecipient: refundRecipient ?? firstOf(told, (one) => one.refundRecipient),
@@ -207,27 +207,22 @@ const STAGES: Readonly<Record<Ending, string>> = {
 };
 
 /** A row's own status: pending, or how it ended. */
-function recordOf({ hash, from, nonce, path, desired }: Row): StatusRecord {
+function recordOf({ hash, path, desired }: Row): StatusRecord {
 	const blank = { ...unknownStatus(hash), fastMode: path === "fast" };
 	if (desired === "live") return { ...blank, ...stageReport("HELD") };
-	return {
-		...blank,
-		status: desired === "mined" ? "INCLUDED" : "FAILED",
-		transaction: { ...blank.transaction, from, nonce: nonce.toString() },
-		...stageReport(STAGES[desired]),
-	};
+	const status = desired === "mined" ? "INCLUDED" : "FAILED";
+	return { ...blank, status, ...stageReport(STAGES[desired]) };
 }
 
 /** The status of a transaction in a block; `row`: its row, if any. */
 function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord {
 	const blank = unknownStatus(hash);
 	const { transaction, reverted, blockNumber } = mined;
-	const known = row === null ? {} : { from: row.from, nonce: row.nonce.toString() };
 	return {
 		...blank,
 		status: "INCLUDED",
 		fastMode: row?.path === "fast",
-		transaction: transaction === null ? { ...blank.transaction, ...known } : fieldsOf(transaction),
+		transaction: transaction === null ? blank.transaction : fieldsOf(transaction),
 		...stageReport(reverted ? "REVERTED" : "INCLUDED", { blockNumber }),
 	};
 }

@@ -115,15 +115,12 @@ export type CallResults = readonly (readonly CallResult[])[];
 /** Runs clients' calls on the node. Keeps nothing, and sends no signature to the node. */
 export interface CallMany {
 	/**
-	 * Signed transactions in their order on one state, each with the error that is its own. Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
+	 * Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
 	 * node does not have, `limit` if too many calls are under way (of the client or in all), `internal` if the node is
 	 * unavailable.
 	 */
 	runTransactions(request: TransactionsRequest): Promise<CallResults>;
-	/**
-	 * The same, with the gas that each transaction used and what it paid, and with the errors of those alone that fail
-	 * themselves. Throws like {@link runTransactions}.
-	 */
+	/** The same, with the gas that each transaction used and what it paid. Throws like {@link runTransactions}. */
 	runBundle(request: TransactionsRequest): Promise<BundleRun>;
 	/** Throws like {@link runTransactions}; `rejected` also if the node can't replay the block. */
 	runCalls(request: CallsRequest): Promise<CallResults>;

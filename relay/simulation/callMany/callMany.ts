@@ -127,10 +127,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 		async runTransactions(request) {
 			const { problems, results } = await runSigned(request, false);
 			let next = 0;
-			const alone = problems.map((error) =>
-				error === null ? resultOf(results[next++]) : { value: "", error },
-			);
-			return [alone];
+			return [problems.map((error) => (error === null ? resultOf(results[next++]) : { value: "", error }))];
 		},
 		async runBundle(request) {
 			const { txs, block, problems, results } = await runSigned(request, true);
