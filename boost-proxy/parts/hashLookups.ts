@@ -65,7 +65,7 @@ export class HashLookups {
 
 	/** Queues one query after another until the client waits for nothing more. */
 	async #serve(client: string, waiting: Map<string, Lookup>): Promise<void> {
-		// What one turn of the event loop asks for is one query.
+		// All look-ups of one turn of the event loop share a query.
 		await nextTurn();
 		do {
 			await this.#scheduler

@@ -24,7 +24,7 @@ export interface Life {
 	readonly cancels?: { readonly summary: string };
 }
 
-/** `GET /tx/{hash}/journal`, as far as it is told here. */
+/** The fields of `GET /tx/{hash}/journal` that are read here. */
 export interface Journal {
 	/** What the fallback has of it: `absent` where it never got it. */
 	readonly fallback: string;

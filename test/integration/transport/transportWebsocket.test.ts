@@ -342,7 +342,7 @@ test("pings weigh as much as calls; over the limit the newest is answered when t
 		const pongs: string[] = [];
 		client.socket.on("pong", (data) => pongs.push(data.toString()));
 		const texts = Array.from({ length: 30 }, (_, i) => `${i}`);
-		// Of what the server has read the newest is answered, and then it reads no more for a while.
+		// The server answers the newest ping that it has read, and then reads no more for a while.
 		wireOf(client).cork();
 		for (const text of texts) client.socket.ping(text);
 		wireOf(client).uncork();

@@ -29,7 +29,7 @@ test("a height that a fallback makes up is bounded by the relay's last and the s
 		chain.sawHead(claimed, "fallback");
 		assert.equal(chain.height, expected, `after ${slots} slots`);
 	}
-	// What the relay has by then is not less.
+	// The relay has as many by then.
 	await clock.advance(SLOT_MS);
 	chain.sawHead(111, "relay");
 	assert.equal(chain.height, 111);
