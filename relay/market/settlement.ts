@@ -1,6 +1,6 @@
 // For each block that contains a transaction with bids, reads from the chain which backrun is right behind it, what that brought,
 // and what refund was due and paid; then updates the bidders' status and records what was paid. What a relay sent in its last
-// moment nobody has written down: around the start of the next one a refund that was paid to the wei is taken for one.
+// moment is not in its store: in a block before the next one's first, a payment of exactly the owed amount counts as a refund.
 
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
@@ -19,9 +19,6 @@ import type { FinalRound } from "./finalRounds.ts";
 import type { PaymentLedger } from "./ledger.ts";
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
-
-/** So many blocks back one that has just started looks for refunds: the relay before it may have died as soon as it began, too. */
-const UNWRITTEN_BLOCKS = 8;
 
 /** A backrun that was mined right behind its target. */
 export interface Landed {
@@ -146,10 +143,12 @@ export class Settlement {
 		return told < since ? (record.events[since] ?? null) : null;
 	}
 
-	/** Whether a relay before this one may have sent a bundle for the record's block without having written that down. */
+	/**
+	 * Whether a relay before this one may have sent a bundle for the record's block without having written that down. Not
+	 * bounded by a number of blocks: several relays may have been killed in turn before one found the transaction.
+	 */
 	#mayBeUnwritten({ block }: TransactionRecord): boolean {
-		const last = this.#firstBlock;
-		return last !== null && block !== null && block <= last && block > last - UNWRITTEN_BLOCKS;
+		return this.#firstBlock !== null && block !== null && block <= this.#firstBlock;
 	}
 
 	/** The bid that is judged. Others may have brought the same backrun: a proven one goes first, then one that still has a place. */

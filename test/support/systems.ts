@@ -60,7 +60,8 @@ export interface TestSystem extends Omit<Surroundings, "folder"> {
 	readonly core: RelayClient;
 	readonly relay: Pick<Server, "port" | "stop">;
 	/** Stops the relay and starts another one on the same store and port. */
-	restart(): Promise<void>;
+	/** Stops the relay and starts another on its store; `between` runs while there is none. */
+	restart(between?: () => Promise<void>): Promise<void>;
 	/** Has the next block built, waits until the relay has handled it, and returns its number. */
 	nextBlock(): Promise<number>;
 	/** Waits until the relay has handled a head of at least this number. */
@@ -113,8 +114,9 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		},
 		env,
 		relay: { port, stop: stopRelay },
-		async restart() {
+		async restart(between) {
 			await stopRelay();
+			await between?.();
 			relay = await start(port);
 		},
 		async nextBlock() {

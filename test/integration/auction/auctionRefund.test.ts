@@ -2,8 +2,12 @@
 // or pay nothing, over reorganisations and restarts.
 
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { formatEther } from "ethers";
+import { request } from "undici";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
+import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
 import {
 	type AuctionFixture,
 	bundleOf,
@@ -282,5 +286,31 @@ describe("a refund that can't be read back at once", () => {
 		assert.equal((await fixture.events(target)).filter(({ type }) => type === "refunded").length, 1);
 		assert.ok(refund > 0);
 		assert.equal(await statusRefund(target), refund);
+	});
+
+	it("is read from a block that is found long after, though nobody wrote down that the bid was sent for it", async () => {
+		const recipient = newRecipient();
+		const target = await targetFor(recipient);
+		const { backrun } = await bidOn(target);
+		const { builder, chain } = fixture.system;
+		const order = fixture.backrunOrders(target).at(-1);
+		let block = 0;
+		await fixture.system.restart(async () => {
+			// The block for which the stored events have the bid comes without it. What a relay sends just before it is killed is not
+			// in its store.
+			await chain.rpc("evm_mine");
+			block = (await fixture.head()) + 1;
+			const blockNumber = `0x${block.toString(16)}`;
+			const params = [{ ...order?.param, blockNumber, replacementUuid: randomUUID() }];
+			const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendBundle", params });
+			const signature = createBodySigner(DEV_COINBASE_KEY).sign(body);
+			const headers = { "content-type": "application/json", "x-flashbots-signature": signature };
+			await request(builder.url, { method: "POST", headers, body }).then((answer) => answer.body.dump());
+			assert.equal((await builder.buildBlock()).number, block);
+			await chain.rpc("anvil_mine", [18]);
+		});
+		await fixture.passBlock();
+		assert.deepEqual(await refunded(target, block), await expected(target, backrun, { block, recipient }));
+		assert.equal(await statusRefund(target), Number(formatEther(await fixture.balance(recipient))));
 	});
 });
