@@ -101,7 +101,7 @@ const STATES: Readonly<
 	SHARED: ["shown to searchers", null, null],
 	BROADCAST: ["sent to builders", null, null],
 	INCLUDED: ["included", null, null],
-	REVERTED: ["reverted", "it is in the block, where its execution was undone", null],
+	REVERTED: ["reverted", "its execution failed in the block and was undone, and its gas was paid", null],
 	REPLACED: ["replaced", "another transaction of the sender took its nonce", null],
 	CANCELLED: ["cancelled", "the sender cancelled it", null],
 	EXPIRED: ["expired", "no block took it in time", "send it again, with a higher priority fee"],

@@ -25,10 +25,11 @@ function nodes(id, children, row = id) {
 	element(id).replaceChildren(...children);
 }
 
-/** Draws all but what ticks. `life`, `journal`: null for none. */
-export function drawFacts({ record, life, journal, by, earlier }) {
+/** Draws all but what ticks. `life`, `journal`, `receipt`: null for none. */
+export function drawFacts({ record, life, journal, by, earlier, receipt }) {
 	drawState(record, { life, journal, by, earlier });
 	drawRefund(record, life);
+	drawCost(record, life, receipt);
 	const { blockNumber, transaction, shared, hash } = record;
 	const pending = isLive(record);
 	element("facts").hidden = false;
@@ -97,6 +98,30 @@ function drawRefund({ refundWei = "0" }, life) {
 	const event = life?.events.findLast(({ type }) => type === "refunded");
 	const to = isPaid && event !== undefined ? ["paid to ", explorerLink("address", event.recipient)] : [];
 	nodes("refund-to", to);
+}
+
+/** The fee, the refund and the difference, once it is mined. */
+function drawCost({ refundWei = "0", refundRecipient, transaction }, life, receipt) {
+	const fee = receipt === null ? null : feeOf(receipt);
+	const refund = BigInt(refundWei);
+	const isReverted = receipt?.status === "0x0";
+	put(
+		"fee",
+		fee === null ? "" : `${ether(fee)}${isReverted ? ", paid although it reverted" : ""}`,
+		"row-fee",
+	);
+	put("refunded", fee === null || refund === 0n ? "" : ether(refund), "row-refunded");
+	const to = life?.events.findLast(({ type }) => type === "refunded")?.recipient ?? refundRecipient;
+	// Somebody else's refund does not lower what the sender paid.
+	const isOwn = (to ?? transaction.from).toLowerCase() === transaction.from.toLowerCase();
+	const net = fee === null || refund === 0n || !isOwn ? null : refund - fee;
+	const netText = net === null ? "" : net < 0n ? `you paid ${ether(-net)}` : `you gained ${ether(net)}`;
+	put("net", netText, "row-net");
+}
+
+/** Wei that the sender paid for gas, for a blob transaction with its blobs' (EIP-4844). */
+function feeOf({ gasUsed, effectiveGasPrice, blobGasUsed = "0x0", blobGasPrice = "0x0" }) {
+	return BigInt(gasUsed) * BigInt(effectiveGasPrice) + BigInt(blobGasUsed) * BigInt(blobGasPrice);
 }
 
 /** A line for each who can see it. */

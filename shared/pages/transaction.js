@@ -10,8 +10,11 @@ const hash = (location.pathname.split("/")[2] ?? "").toLowerCase();
 const POLL_MS = 3_000;
 const IS_BOOST = document.body.dataset.service === "boost";
 
-/** What is known: `record` and `by` of the status, `life` of the relay's events, `journal` of boost's report. */
-const known = { record: null, by: null, life: null, journal: null, earlier: null, head: null, info: null };
+/** What is known: `record` and `by` of the status, `life` of the relay's events, `journal` of boost's report, the node's `receipt`. */
+const known = {
+	...{ record: null, by: null, life: null, journal: null, receipt: null },
+	...{ earlier: null, head: null, info: null },
+};
 /** The journal does not have it: not asked again. */
 let isOutsideJournal = !IS_BOOST;
 let drawn = "";
@@ -44,6 +47,7 @@ async function readAndShow() {
 		});
 	}
 	await readRecord();
+	await readReceipt();
 	draw();
 }
 
@@ -53,9 +57,18 @@ async function readRecord() {
 	known.by = by;
 }
 
+/** The receipt in the block that contains the transaction now. Until the node returns it, the page has no fee. */
+async function readReceipt() {
+	const block = known.record.blockNumber ?? null;
+	if (block !== null && Number(known.receipt?.blockNumber) === block) return;
+	known.receipt = null;
+	if (block === null) return;
+	known.receipt = await call("eth_getTransactionReceipt", [hash]).catch(() => null);
+}
+
 function draw() {
-	const { record, life, journal, by, earlier } = known;
-	const shown = JSON.stringify({ record, life, journal, by, earlier });
+	const { record, life, journal, by, earlier, receipt } = known;
+	const shown = JSON.stringify({ record, life, journal, by, earlier, receipt });
 	if (shown === drawn) return;
 	drawn = shown;
 	element("unknown").hidden = true;

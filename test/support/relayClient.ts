@@ -24,6 +24,8 @@ export interface WireStatus {
 	readonly referrer: string | null;
 	readonly refundRecipient: string | null;
 	readonly refund: number;
+	/** Wei, as a decimal string. */
+	readonly refundWei?: string;
 	readonly stage?: string;
 	readonly state?: string;
 	readonly reason?: string | null;

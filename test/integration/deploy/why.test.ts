@@ -224,7 +224,7 @@ const CASES: readonly Case[] = [
 		},
 		landed: true,
 		says: [
-			/^It did land: it is in block \d+, and reverted there: it is in the block, where its execution was undone\./,
+			/^It did land: it is in block \d+, and reverted there: its execution failed in the block and was undone, and its gas was paid\./,
 			/ It was not simulated\. /,
 		],
 	},

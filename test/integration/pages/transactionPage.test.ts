@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { Wallet } from "ethers";
+import { formatEther, Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
@@ -36,6 +36,13 @@ const open = (hash: string, options: Parameters<typeof openPage>[2] = {}) =>
 async function outside(page: Page): Promise<readonly string[]> {
 	const links = (await page.evaluate("[...document.links].map(({ href }) => href)")) as string[];
 	return links.filter((href) => !href.startsWith(url));
+}
+
+/** Wei that a mined transaction's sender paid for it, by the node's receipt. */
+async function feeOf({ hash }: { readonly hash: string }): Promise<bigint> {
+	const receipt = await fixture.system.chain.rpc("eth_getTransactionReceipt", [hash]);
+	const { gasUsed, effectiveGasPrice } = receipt as Record<string, string>;
+	return BigInt(gasUsed ?? 0) * BigInt(effectiveGasPrice ?? 0);
 }
 
 /** Waits until the row of this name says so. */
@@ -148,6 +155,11 @@ it("bids are counted while they come; the refund stands out, and what is public 
 	await page.getByText(`paid to ${target.user.address}`).waitFor();
 	await row(page, "bids", /^2$/);
 	await row(page, "shared", "yes");
+	const { refundWei = "0" } = await fixture.status(target);
+	const [fee, refund] = [await feeOf(target), BigInt(refundWei)];
+	await row(page, "fee", new RegExp(`^${formatEther(fee)} ETH$`));
+	await row(page, "refunded", new RegExp(`^${formatEther(refund)} ETH$`));
+	await row(page, "net", new RegExp(`^you gained ${formatEther(refund - fee)} ETH$`));
 	const { to = "" } = (await fixture.status(target)).transaction;
 	const expected = [`tx/${target.hash}`, `address/${target.user.address}`, `block/${block}`];
 	expected.push(`address/${target.user.address}`, `address/${to}`);
@@ -162,6 +174,28 @@ it("bids are counted while they come; the refund stands out, and what is public 
 		await fits(seen, `transaction-${look}`);
 		await seen.close();
 	}
+});
+
+it("one that reverted in its block paid its fee, and one that was refunded to somebody else keeps its cost", async () => {
+	const failing = await fixture.actor();
+	const reverted = failing.sign({ to: await fixture.placeCode(REVERTS) });
+	await fixture.passBlock();
+	await fixture.submit("/nochecks", reverted);
+	await fixture.waitUntilSent(reverted);
+	const target = await fixture.target(`/fast?refundRecipient=0x${"fe".repeat(20)}`);
+	await fixture.offerOut(target, 10n ** 16n);
+	await fixture.system.nextBlock();
+	const opened = await open(reverted.hash);
+	await opened.page.getByText("its gas was paid").waitFor();
+	const fee = formatEther(await feeOf(reverted));
+	await row(opened.page, "fee", new RegExp(`^${fee} ETH, paid although it reverted$`));
+	for (const name of ["refunded", "net"])
+		assert.equal(await opened.page.locator(`#row-${name}`).isVisible(), false);
+	await opened.close();
+	const seen = await open(target.hash);
+	await row(seen.page, "refunded", / ETH$/);
+	assert.equal(await seen.page.locator("#row-net").isVisible(), false);
+	await seen.close();
 });
 
 it("which builders have a shared one behind a hidden one is not told", async () => {
