@@ -153,12 +153,13 @@ export class RelayLink {
 		this.#isQueued = true;
 		this.#dependencies.inTurn(() => {
 			const isAnswer = this.#received.length > 0 && this.#handleSome();
-			if (this.#received.length === 0) {
+			// A subscription's notifications are handled later than the answer with its id, also those that are still to be received.
+			if (isAnswer) setImmediate(() => this.#handleLater());
+			else if (this.#received.length > 0) this.#handleLater();
+			else {
 				this.#isQueued = false;
 				if (this.#socket.isPaused) this.#socket.resume();
-			} else if (!isAnswer) this.#handleLater();
-			// A subscription's notifications are handled later than the answer with its id.
-			else setImmediate(() => this.#handleLater());
+			}
 		});
 	}
 
