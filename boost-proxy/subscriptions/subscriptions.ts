@@ -1,6 +1,6 @@
 // Websocket calls that only the relay serves, above all subscriptions, are forwarded to it. While it is unavailable, heads
 // and logs come from the node or the fallback; once it is back, subscriptions are made again there and keep the id that the
-// client knows.
+// client knows. A client that has missed news for good is closed instead.
 
 import { randomBytes } from "node:crypto";
 import type { LookupFunction } from "node:net";
@@ -282,7 +282,10 @@ class Session {
 		for (const one of this.#all.values()) one.linkId = null;
 	}
 
-	/** Subscribes again at an available relay what it does not have. */
+	/**
+	 * Subscribes again at an available relay what it does not have. A client that has missed news which nobody sends again is
+	 * closed with 1012, as it would be at a relay that restarts.
+	 */
 	async restore(): Promise<void> {
 		const lost = [...this.#all.values()].filter(({ linkId }) => linkId === null);
 		if (lost.length === 0 || this.#dependencies.breaker.isUnavailable) return;
@@ -298,6 +301,7 @@ class Session {
 			}
 		}
 		this.#catchesUp = true;
+		if (lost.some(({ params }) => !isCaughtUp(params))) this.#dependencies.connection.finish();
 	}
 
 	close(): void {
@@ -455,6 +459,11 @@ class Session {
 /** The kind of subscription if a node can serve it too, else null. */
 function chainName([name]: readonly unknown[]): ChainName | null {
 	return name === "newHeads" || name === "logs" ? name : null;
+}
+
+/** Whether a subscription misses nothing when it is made again: boost sends the blocks between, or the relay the whole status. */
+function isCaughtUp(params: readonly unknown[]): boolean {
+	return chainName(params) !== null || params[0] === "service_transactionStatus";
 }
 
 function filterOf([, criteria]: readonly unknown[]): LogFilter {

@@ -18,6 +18,8 @@ export interface Connection {
 	sendLater(messages: LaterMessages): void;
 	/** Counts bytes that are kept for the client as unread, or closes it with 1013. Returns what ends that. */
 	hold(bytes: number): () => void;
+	/** Accepts no more messages, and closes with 1012 when those in flight are answered. */
+	finish(): void;
 	/** Closes it with a code and a reason of at most 123 bytes. */
 	close(code: number, reason: string): void;
 	/** Calls `listener` once, when the connection has ended; at once if it already has. */

@@ -189,7 +189,6 @@ export class WebsocketConnection implements Connection {
 		}
 	}
 
-	/** Accepts no more messages, and closes with 1012 when those in flight are answered. */
 	finish(): void {
 		this.#finishing = true;
 		this.#waiting.length = 0;

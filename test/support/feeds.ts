@@ -171,6 +171,10 @@ export class Listener implements Connection {
 		};
 	}
 
+	finish(): void {
+		this.close(1012, "the server restarts: connect again");
+	}
+
 	close(code: number, reason: string): void {
 		this.closes.push({ code, reason });
 	}
