@@ -9,6 +9,9 @@ import { askNumber, askSubmission, failedChecks } from "./questions.ts";
 /** When /readyz took so much of a probe's time, a head that does not come in the rest is the relay's own fault, too. */
 const PROMPT_SHARE = 1 / 2;
 
+const NOT_OF_A_RELAY =
+	"its /readyz is a 503 that no relay wrote: the proxy in front of it has no relay that is ready";
+
 /**
  * Probes our relay: `/readyz`, which covers its node, store, simulation and builders, must be 200, and its head must not be
  * behind. All within `timeoutMs`.
@@ -41,8 +44,11 @@ export function relayProbe(
 		const until = clock.monotonic() + timeoutMs;
 		const left = () => until - clock.monotonic();
 		const ready = await transport.get("/readyz", left());
-		const failed = ready.kind === "answered" && ready.status === 503 ? failedChecks(ready.body) : [];
-		onSaid?.(failed.length === 0 ? null : `its /readyz says of ${failed.map(textOf).join("; of ")}`);
+		const isRefused = ready.kind === "answered" && ready.status === 503;
+		const checks = isRefused ? failedChecks(ready.body) : [];
+		const failed = checks ?? [];
+		if (checks === null) onSaid?.(NOT_OF_A_RELAY);
+		else onSaid?.(failed.length === 0 ? null : `its /readyz says of ${failed.map(textOf).join("; of ")}`);
 		if (ready.kind === "failed") return ready.fault;
 		if (ready.kind === "aborted") return "reset";
 		if (failed.some(({ name }) => name === "node")) return "node";

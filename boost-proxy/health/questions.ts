@@ -24,10 +24,10 @@ interface FailedCheck {
 /** Of a reason as much is told. */
 const MAX_REASON = 240;
 
-/** The failed checks of an answer to /readyz; empty if it is not one of our relay. Its reasons are public. */
-export function failedChecks(body: Buffer): readonly FailedCheck[] {
+/** The failed checks of an answer to /readyz; null if no relay wrote it. Its reasons are public. */
+export function failedChecks(body: Buffer): readonly FailedCheck[] | null {
 	const { checks } = (parsed(body) ?? {}) as { readonly checks?: unknown };
-	if (typeof checks !== "object" || checks === null) return [];
+	if (typeof checks !== "object" || checks === null) return null;
 	return Object.entries(checks as Readonly<Record<string, unknown>>).flatMap(([name, check]) => {
 		const { ok, reason } = (check ?? {}) as { readonly ok?: unknown; readonly reason?: unknown };
 		if (ok !== false || typeof reason !== "string" || !/^\w{1,20}$/.test(name)) return [];

@@ -11,10 +11,12 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Agent, request } from "undici";
 import { WebSocket, WebSocketServer } from "ws";
+import type { PublicStatus } from "../../../boost-proxy/ingress/operators.ts";
 import { ended } from "../../devnet/devSystem.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { filled, textOf } from "../../support/documents.ts";
 import { type NameServer, startNameServer } from "../../support/nameServer.ts";
+import { startNodeProxy } from "../../support/nodes.ts";
 import { startBoostProcess } from "../../support/processes.ts";
 import { startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
@@ -132,10 +134,10 @@ test("each request goes to one that is ready, as it is now", { skip }, async () 
 	}
 });
 
-test("a boost that is up answers where none is ready; of relays none does", { skip }, async () => {
+test("a boost or a relay that is up answers where none is ready", { skip }, async () => {
 	for (const one of containers) one.isReady = false;
-	await until("no relay", async () => (await asked(relayPort)).status === 503);
-	named("boost 2").isUp = false;
+	for (const kind of ["relay", "boost"]) named(`${kind} 2`).isUp = false;
+	await until("the relay that is up", async () => (await whoAnswers(relayPort)) === "relay 1");
 	await until("the boost that is up", async () => (await whoAnswers(boostPort)) === "boost 1");
 	for (const one of containers) one.isReady = one.isUp = true;
 	await until("all again", async () => (await whoAnswers(relayPort)) === "relay 1,relay 2");
@@ -179,7 +181,9 @@ test("a websocket is passed on", { skip }, async () => {
 	}
 });
 
-test("a real relay and boost behind it know each client by its address", { skip }, async (t) => {
+test("a real relay and boost behind it know each client by its address, and boost the relay's own cause", {
+	skip,
+}, async (t) => {
 	const system = await startProcessSystem();
 	t.after(() => system.stop());
 	// As containers end, with their connections: HAProxy keeps idle ones of a server whose address has changed, and uses them again
@@ -192,7 +196,9 @@ test("a real relay and boost behind it know each client by its address", { skip 
 	const patient = { RELAY_URL: `http://127.0.0.1:${relayPort}`, PROBE_TIMEOUT_MS: "10000" };
 	await until("the others are gone", async () => (await asked(relayPort)).status === 503);
 	// Readiness is asked at HAProxy, which has the same port at another address.
-	const relay = await system.start({ ...common, PORT: String(relayPort) });
+	const node = await startNodeProxy(system.chain.url);
+	t.after(() => node.stop());
+	const relay = await system.start({ ...common, ETH_RPC_URL: node.url, PORT: String(relayPort) });
 	const boost = await startBoostProcess({
 		env: { ...common, ...patient, PORT: String(boostPort), FALLBACK_URL: "none" },
 	}).catch(async (thrown: Error) => {
@@ -209,6 +215,15 @@ test("a real relay and boost behind it know each client by its address", { skip 
 		const spoof = { "x-forwarded-for": "192.0.2.1", "x-boost-auth": "guessed" };
 		assert.equal(await addressSeen(port, "127.0.0.9", spoof), "127.0.0.9");
 	}
+	// HAProxy has no relay that is ready then, and passes on what the relay says.
+	node.setFault({ kind: "destroy" });
+	await until("boost has the relay's own cause", async () => {
+		const answer = await fetch(`http://127.0.0.4:${boostPort}/status`);
+		const { relay } = (await answer.json()) as PublicStatus;
+		return relay.reason === "node" && relay.hint?.startsWith("its /readyz says of node: ");
+	});
+	const { status } = await asked(boostPort, "/relay/admin/state");
+	assert.equal(status, 401, "the relay's own answer to a request without its token");
 });
 
 /**

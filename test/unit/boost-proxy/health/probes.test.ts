@@ -117,6 +117,9 @@ test("a head that does not come in time is the node's fault only where /readyz c
 	}
 });
 
+const NOT_OF_A_RELAY =
+	"its /readyz is a 503 that no relay wrote: the proxy in front of it has no relay that is ready";
+
 test("what the relay says of itself is told with each probe, as short text", async () => {
 	const { transport, probe, said } = relayFixture();
 	const { readyz } = transport.answers;
@@ -141,7 +144,8 @@ test("what the relay says of itself is told with each probe, as short text", asy
 		],
 		[{ checks: { "<b>": { ok: false, reason: "x" }, store: { ok: false }, head: null } }, null],
 		[{ checks: [] }, null],
-		["<html>", null],
+		["<html>", NOT_OF_A_RELAY],
+		[{ error: "nobody is ready" }, NOT_OF_A_RELAY],
 	] as const) {
 		transport.answers.readyz = answered(503, body);
 		await probe(false);
