@@ -57,6 +57,9 @@ const FIRST_BYTE_MS = 28_000;
 const IDLE_MS = 30_000;
 const MAX_IDLE = 256;
 
+/** The relay's operator's page through boost, and its data. */
+const OPERATOR_PATH = /^\/relay\/(operator|admin)(\/|$)/;
+
 const BY_RELAY: RoutingInfo = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
 
 /** Makes no connection yet. Throws if `relayUrl` is not a URL. */
@@ -135,10 +138,15 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 /** The answer to a request that can't be passed on; null if it can. */
 function judge(request: IncomingMessage, breaker: Breaker): HttpAnswer | null {
 	const { method, headers } = request;
-	if (breaker.isUnavailable) return unavailableAnswer(request, breaker.retryMs);
+	if (breaker.isUnavailable && !isForOperator(request)) return unavailableAnswer(request, breaker.retryMs);
 	// http-proxy would set content-length 0 and still send the body, which allows request smuggling.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;
 	return isMisframed ? refusalOf(request, 411, "expected a content-length") : null;
+}
+
+/** Whether it is for the relay's operator, who needs it most while the relay is down but may still answer. */
+function isForOperator({ url = "" }: IncomingMessage): boolean {
+	return OPERATOR_PATH.test(readTarget(url).path);
 }
 
 function refusalOf(request: IncomingMessage, status: number, message: string): HttpAnswer {

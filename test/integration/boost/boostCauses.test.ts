@@ -9,7 +9,7 @@ import { factsOf } from "../../../shared/why/asking.ts";
 import { story } from "../../../shared/why/story.ts";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import type { NodeProxy } from "../../support/nodes.ts";
-import { metricsOf } from "../../support/relayClient.ts";
+import { ADMIN_TOKEN, metricsOf } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 
 const texts: string[] = [];
@@ -18,7 +18,7 @@ let node: NodeProxy;
 before(async () => {
 	const log = createLogger("info", "relay", { write: (text: string) => void texts.push(text) });
 	fixture = await startBoostFixture({
-		system: { ...QUIET.system, proxied: true, log },
+		system: { env: { ...QUIET.system.env, ADMIN_TOKEN }, proxied: true, log },
 		boost: { PROBE_TIMEOUT_MS: "1000" },
 	});
 	node = fixture.system.node as NodeProxy;
@@ -39,6 +39,13 @@ it("a node of the relay that hangs is told under that name, and by the relay's o
 	);
 	const page = await boost.get("/readyz");
 	assert.equal(page.status, 200, "the fallback serves");
+	assert.equal((await boost.get("/totals")).status, 503);
+	const operators = { verb: "GET", path: "/relay/operator", headers: { accept: "text/html" } };
+	assert.equal((await boost.raw(operators)).status, 200);
+	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+	const state = { verb: "GET", path: "/relay/admin/state", headers };
+	assert.equal((await boost.send(state)).status, 200);
+	assert.equal((await boost.send({ ...state, headers: {} })).status, 401);
 	node.setFault(null);
 	await boost.isWell();
 	const { relay } = await boost.status();
