@@ -80,7 +80,12 @@ async function chainFigures() {
 async function serviceState() {
 	if (!IS_BOOST) return "the relay answers";
 	const { relay, fallback } = await get("/status");
-	if (relay.state === "closed") return "the relay is well";
+	if (relay.state === "closed") {
+		const isAlone = fallback !== null && fallback.state !== "closed";
+		return isAlone
+			? "the relay is well, but nobody would stand in for it now: the fallback is out"
+			: "the relay is well";
+	}
 	return fallback?.state === "closed"
 		? "the relay is out: another private relay stands in, and nothing is lost"
 		: "nothing can be sent now: the relay is out, and nobody stands in. What was acknowledged is kept";

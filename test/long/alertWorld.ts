@@ -127,7 +127,12 @@ export class AlertWorld {
 		await until(`the relay at ${place.url}`, isReady, READY_MS);
 	}
 
-	async startBoost(): Promise<void> {
+	async restartBoost(env: Readonly<Record<string, string>> = {}): Promise<void> {
+		await this.boost.process?.kill();
+		await this.startBoost(env);
+	}
+
+	async startBoost(env: Readonly<Record<string, string>> = {}): Promise<void> {
 		this.boost.process = launchBoost({
 			env: {
 				PORT: String(this.boost.port),
@@ -141,6 +146,7 @@ export class AlertWorld {
 				TX_TTL_BLOCKS: "1000",
 				RATE_LIMIT_RPS: "0",
 				LOG_LEVEL: "warn",
+				...env,
 			},
 		});
 		const { url } = this.boost;

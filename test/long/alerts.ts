@@ -82,6 +82,13 @@ export const STATES: readonly State[] = [
 		end: (world) => world.node.setFault(null),
 	},
 	{
+		alerts: ["FallbackOut"],
+		// Nothing listens there.
+		begin: (world) => world.restartBoost({ FALLBACK_URL: "http://127.0.0.1:1" }),
+		bring: nothing,
+		end: (world) => world.restartBoost(),
+	},
+	{
 		alerts: ["TermsChange"],
 		async bring(world) {
 			const core = await world.core();

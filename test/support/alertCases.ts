@@ -28,6 +28,16 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
 		fires: 2,
 		labels: { upstream: "relay", state: "closed", instance: BOOST },
 	},
+	FallbackOut: {
+		series: {
+			[`boost_breaker_state{upstream="fallback",state="open",instance="${BOOST}"}`]: "0 1 0x2 1x20",
+			[`boost_breaker_state{upstream="fallback",state="half-open",instance="${BOOST}"}`]: "0 0 1x2 0x20",
+			'boost_breaker_state{upstream="fallback",state="open",instance="without"}': "0x20",
+		},
+		quiet: 10,
+		fires: 11,
+		labels: { instance: BOOST },
+	},
 	NoCore: {
 		series: {
 			[`relay_is_core{instance="${RELAY}"}`]: "1 1 0x10",

@@ -320,6 +320,7 @@ it("when all is out the home page says that nothing can be sent, and no age stan
 	await page.getByText("the relay is well").waitFor();
 	await page.locator("#block-age").getByText(/ ago$/).waitFor();
 	await fixture.goesOut("fallback");
+	await page.getByText("nobody would stand in for it now: the fallback is out").waitFor();
 	await fixture.goesOut();
 	await page.getByText("nothing can be sent now: the relay is out, and nobody stands in.").waitFor();
 	await page.getByText(/^No answer since \d\d:\d\d:\d\d\./).waitFor();
