@@ -270,7 +270,7 @@ export function readWhole(
 		const over = total > maxBytes ? null : reserve(chunk.length);
 		if (total > maxBytes || over !== null) {
 			isRefused = true;
-			request.pause();
+			bytes = NO_BYTES;
 			done(over === null ? tooLarge : over === "client" ? CLIENT_BUSY_ANSWER : BUSY_ANSWER);
 			return;
 		}

@@ -30,6 +30,8 @@ export interface Exchange {
 	life: ClientLife | null;
 	/** Its queued handling, then its queued answer. */
 	work: QueuedWork | null;
+	/** The body, read while a proxy streams it; null as a result for a long one. Null: not read so. */
+	quickBody: Promise<Buffer | null> | null;
 }
 
 /** A request as Node's server gives it out. */

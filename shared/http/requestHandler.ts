@@ -170,6 +170,7 @@ export class RequestHandler {
 			bytes: 0,
 			life: null,
 			work: null,
+			quickBody: null,
 		};
 		connection.begin(exchange);
 		this.#open += 1;
@@ -251,6 +252,8 @@ export class RequestHandler {
 		this.#dependencies.proxy?.handle(request, response, {
 			goAhead: () => {
 				if (awaitsContinue) response.writeContinue();
+				// For the ids of its calls, should the proxy refuse it later.
+				if (hasBody(request)) exchange.quickBody = this.#readQuick(exchange);
 			},
 			onGone: (listener) => life.onGone(listener),
 			refuse: (answer) => this.#refuse(exchange, answer),
@@ -260,8 +263,8 @@ export class RequestHandler {
 
 	/** Refuses a request; a JSON-RPC error waits a moment for the body, whose ids it names. */
 	#refuse(exchange: Exchange, answer: HttpAnswer): void {
-		const { request, response, from, awaitsContinue } = exchange;
-		if (answer.refusal === undefined || awaitsContinue || request.readableDidRead) {
+		const { response, awaitsContinue, quickBody } = exchange;
+		if (answer.refusal === undefined || (awaitsContinue && quickBody === null)) {
 			this.#answerUnread(exchange, answer);
 			return;
 		}
@@ -269,11 +272,20 @@ export class RequestHandler {
 			this.#answerUnread(exchange, answer, true),
 		);
 		response.on("close", () => timer.cancel());
-		const reserve = this.#reserve.bind(this, exchange, clientOf(from.address));
-		readWhole(request, { maxBytes: QUICK_BODY_BYTES, tooLarge: answer }, reserve, (result) => {
+		(quickBody ?? this.#readQuick(exchange)).then((body) => {
 			timer.cancel();
-			if (Buffer.isBuffer(result)) this.#send(exchange, toEachCall(answer, result));
-			else this.#answerUnread(exchange, answer, true);
+			if (body === null) this.#answerUnread(exchange, answer, true);
+			else this.#send(exchange, toEachCall(answer, body));
+		});
+	}
+
+	/** The body, also while a proxy streams it; null for a long one, or one that may not be held. */
+	#readQuick(exchange: Exchange): Promise<Buffer | null> {
+		const { request, from } = exchange;
+		const limits = { maxBytes: QUICK_BODY_BYTES, tooLarge: this.#tooLarge };
+		const reserve = this.#reserve.bind(this, exchange, clientOf(from.address));
+		return new Promise((resolve) => {
+			readWhole(request, limits, reserve, (result) => resolve(Buffer.isBuffer(result) ? result : null));
 		});
 	}
 

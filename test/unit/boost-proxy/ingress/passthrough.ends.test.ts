@@ -142,6 +142,35 @@ test("the breaker counts a refused connection, but no reset and no time-out", as
 	await fixture.server.stop();
 });
 
+const CALL = { jsonrpc: "2.0", id: "7", method: "eth_call", params: [] };
+const ENDED = { code: -32603, message: "no relay available: the relay ended the connection" };
+/** Bodies that the relay has had when it ends the connection, and the ids of the errors. */
+const DYING: readonly (readonly [name: string, body: string, ids: readonly unknown[]])[] = [
+	["a call", JSON.stringify(CALL), ["7"]],
+	["a batch", JSON.stringify([CALL, { ...CALL, id: 8 }, { ...CALL, id: null }]), ["7", 8, null]],
+	["a call of 60 kB", JSON.stringify({ ...CALL, params: ["x".repeat(60_000)] }), ["7"]],
+	["one that is too long to be kept", JSON.stringify({ ...CALL, params: ["x".repeat(70_000)] }), [null]],
+];
+
+test("calls keep their ids when the relay ends the connection with their request", async () => {
+	const fixture = await startPassFixture({
+		relay: async (request) => {
+			for await (const _ of request);
+			request.socket.destroy();
+		},
+	});
+	for (const [name, body, ids] of DYING) {
+		const answer = await fetch(`${fixture.url}/fullprivacy`, { method: "POST", body });
+		const errors = [(await answer.json()) as unknown].flat() as { id: unknown; error: unknown }[];
+		assert.deepEqual(
+			errors.map(({ id, error }) => [id, error]),
+			ids.map((id) => [id, ENDED]),
+			name,
+		);
+	}
+	await fixture.stop();
+});
+
 test("a read is retried if the relay has just closed an idle connection", async () => {
 	let asked = 0;
 	const fixture = await startPassFixture({
