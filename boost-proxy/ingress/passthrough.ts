@@ -9,11 +9,12 @@ import type { ReadAddress } from "../../shared/client.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { readTarget } from "../../shared/http/callContext.ts";
 import { errorAnswerTo, type HttpAnswer } from "../../shared/http/messages.ts";
-import type { ProxiedExchange, RequestProxy } from "../../shared/http/routes.ts";
+import { type ProxiedExchange, type RequestProxy, unknownPathAnswer } from "../../shared/http/routes.ts";
 import type { Logger } from "../../shared/log.ts";
 import { viaFor } from "../domain/loops.ts";
 import type { Breaker } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
+import { isOperatorPath, isRelayPath } from "./relayPaths.ts";
 import {
 	type ProxyError,
 	type ProxyOutcome,
@@ -56,9 +57,6 @@ const FIRST_BYTE_MS = 28_000;
 /** Well below the 95 s for which the relay keeps idle connections, so that none is used that it is about to close. */
 const IDLE_MS = 30_000;
 const MAX_IDLE = 256;
-
-/** The relay's operator's page through boost, and its data. */
-const OPERATOR_PATH = /^\/relay\/(operator|admin)(\/|$)/;
 
 const BY_RELAY: RoutingInfo = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
 
@@ -138,15 +136,13 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 /** The answer to a request that can't be passed on; null if it can. */
 function judge(request: IncomingMessage, breaker: Breaker): HttpAnswer | null {
 	const { method, headers } = request;
-	if (breaker.isUnavailable && !isForOperator(request)) return unavailableAnswer(request, breaker.retryMs);
+	const { path } = readTarget(request.url ?? "/");
+	if (breaker.isUnavailable && !isOperatorPath(path)) {
+		return isRelayPath(path) ? unavailableAnswer(request, breaker.retryMs) : unknownPathAnswer(request);
+	}
 	// http-proxy would set content-length 0 and still send the body, which allows request smuggling.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;
 	return isMisframed ? refusalOf(request, 411, "expected a content-length") : null;
-}
-
-/** Whether it is for the relay's operator, who needs it most while the relay is down but may still answer. */
-function isForOperator({ url = "" }: IncomingMessage): boolean {
-	return OPERATOR_PATH.test(readTarget(url).path);
 }
 
 function refusalOf(request: IncomingMessage, status: number, message: string): HttpAnswer {

@@ -96,7 +96,7 @@ export function createRouter(
 		const isOwn = match !== undefined || isRpcPath;
 		if (!isOwn && hasProxy && verb !== "OPTIONS") return { kind: "proxy" };
 		if (!isOwn && !hasProxy && !asksForAny(request, path)) {
-			return { kind: "answer", answer: refusal(request, 404, "unknown path") };
+			return { kind: "answer", answer: unknownPathAnswer(request) };
 		}
 		const allowsReads = match === undefined ? !isOwn : !isPostRoute;
 		const allowsPost = isRpcPath || isPostRoute || !isOwn;
@@ -107,6 +107,11 @@ export function createRouter(
 			answer: refusal(request, 405, `expected one of ${allowed}`, { allow: allowed }),
 		};
 	};
+}
+
+/** HTTP 404, in the form that the client reads. */
+export function unknownPathAnswer(request: RequestHead): HttpAnswer {
+	return refusal(request, 404, "unknown path");
 }
 
 function refusal(

@@ -6,6 +6,9 @@ import { after, afterEach, before, describe, it } from "node:test";
 import { JsonRpcProvider } from "ethers";
 import { createPublicClient, http } from "viem";
 import { foundry } from "viem/chains";
+import { RPC_PATHS } from "../../../relay/ingress/methods/transactions.ts";
+import { MEV_SHARE } from "../../../relay/ingress/mevShareStream.ts";
+import { recordRoutesOf } from "../../../relay/ingress/routes.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { EventStreamReader } from "../../support/clients.ts";
 import { RelayClient, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
@@ -17,6 +20,7 @@ import { httpText, type RecordingFallback, startRecordingFallback } from "../../
 
 const ZEROS = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
 const OUT = "no relay available: the relay is out";
+const UNKNOWN_PATH = [404, { code: -32600, message: "invalid request: unknown path" }];
 
 let fixture: BoostFixture;
 let boost: BoostClient;
@@ -41,7 +45,7 @@ function zeros(found: Record<string, unknown> | null): unknown {
 describe("what only the relay serves", () => {
 	it("is refused in the form that the client expects, with Retry-After", async () => {
 		await fixture.fails();
-		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws", "/nope"]) {
+		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws"]) {
 			const reply = await boost.call("eth_chainId", [], { path });
 			assert.equal(reply.status, 200, path);
 			assert.deepEqual(reply.json, { jsonrpc: "2.0", id: 1, error: { code: -32603, message: OUT } }, path);
@@ -69,7 +73,26 @@ describe("what only the relay serves", () => {
 		assert.deepEqual([code, headers["access-control-allow-origin"]], [204, "*"]);
 	});
 
-	it("and so does a near miss of a path, which goes nowhere; a verb that a path does not take is told apart", async () => {
+	it("every path of the relay is not available, and any other does not exist", async () => {
+		await fixture.fails();
+		const routes = recordRoutesOf(
+			() => null,
+			() => assert.fail("nobody is asked"),
+		);
+		const own = ["/", "/fast", "/noreverts", "/tx/{hash}"];
+		const paths = new Set([...RPC_PATHS, MEV_SHARE, "/info", ...routes.map(({ path }) => path)]);
+		for (const path of paths) {
+			if (own.includes(path)) continue;
+			const reply = await boost.get(path.replaceAll(/[{}]/g, ""));
+			assert.deepEqual([reply.status, reply.json], [503, { error: OUT }], path);
+		}
+		for (const path of ["/nope", "/tx", "/bundle", "/mev-share/x", "/relay", "/relay/operators"]) {
+			const reply = await boost.get(path);
+			assert.deepEqual([reply.status, reply.json], [404, { error: "unknown path" }], path);
+		}
+	});
+
+	it("a near miss of a path goes nowhere; a verb that a path does not take is told apart", async () => {
 		await fixture.fails();
 		const asked = fixture.wires.fallback.requests().length;
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "net_version" });
@@ -80,7 +103,8 @@ describe("what only the relay serves", () => {
 		};
 		for (const path of ["/Fast", "/fast/x", "/fast%2F", "/rpc", "//v1//KEY", "/fullprivacy/"]) {
 			for (const verb of ["POST", "PUT"]) {
-				assert.deepEqual(await said(verb, path), [200, { code: -32603, message: OUT }], `${verb} ${path}`);
+				const expected = path === "/fullprivacy/" ? [200, { code: -32603, message: OUT }] : UNKNOWN_PATH;
+				assert.deepEqual(await said(verb, path), expected, `${verb} ${path}`);
 			}
 		}
 		for (const [verb, path, allow] of [
