@@ -47,7 +47,7 @@ export interface Reply extends WireResponse {
 }
 
 /** Path (default `/fast`) and headers of a call. */
-interface CallOptions {
+export interface CallOptions {
 	readonly path?: string;
 	readonly headers?: Env;
 }

@@ -14,6 +14,8 @@ import { startRecordingFallback } from "./upstreams.ts";
 export interface PathOptions {
 	/** Whether boost asks an edge, whose core is another process. */
 	readonly withEdge: boolean;
+	/** If set, the builder builds a block in each slot of this length, instead of when a test asks. */
+	readonly slotSeconds?: number;
 	/** Settings of all processes. */
 	readonly env?: Readonly<Record<string, string>>;
 }
@@ -25,8 +27,12 @@ const FUNDS = 10n ** 20n;
 const ACCOUNTS = 20;
 
 /** Starts all; the caller stops it. */
-export async function startPath({ withEdge, env = {} }: PathOptions) {
-	const system = await startProcessSystem({ builders: [{ name: "dev" }, { name: "other" }] });
+export async function startPath({ withEdge, slotSeconds, env: given = {} }: PathOptions) {
+	const system = await startProcessSystem({
+		builders: [{ name: "dev" }, { name: "other" }],
+		...(slotSeconds === undefined ? {} : { chain: { slotSeconds }, builder: { manual: false } }),
+	});
+	const env = slotSeconds === undefined ? given : { SLOT_SECONDS: String(slotSeconds), ...given };
 	const fallback = await startRecordingFallback();
 	const started: RelayProcess[] = [];
 	const kept = (one: RelayProcess): RelayProcess => {
