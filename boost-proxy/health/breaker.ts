@@ -25,6 +25,7 @@ import {
 	closedProbeIntervalMs,
 	doubtfulProbeMs,
 	type HealthSettings,
+	isAlone,
 	isStalled,
 	mustProbeSubmission,
 	mustWaitFor,
@@ -233,9 +234,9 @@ export class UpstreamBreaker implements Breaker {
 		return awaited !== null;
 	}
 
-	/** Opens the breaker, unless one client alone may be the cause: then only if boost's own check fails, too. */
+	/** Opens the breaker, unless one client alone may be the cause, or it is alone: then only if boost's own check fails, too. */
 	#follow({ reason, isShared }: Suspicion): void {
-		if (isShared) this.#trip(reason);
+		if (isShared && (reason === "loop" || !isAlone(this.#ruleInput))) this.#trip(reason);
 		else {
 			this.#check();
 			this.#suspected = this.#suspicions;
@@ -330,10 +331,11 @@ export class UpstreamBreaker implements Breaker {
 			doubtedMs: this.#doubtedSince === null ? null : now - this.#doubtedSince,
 			requestsAreSilent,
 			requestsFail: this.#suspected > this.#dispelled,
+			isAlone: isAlone(this.#ruleInput),
 		};
 		const reason = reasonOfProbe(outcome, probe, this.#settings);
 		this.#doubtedSince = reason === "doubt" ? (this.#doubtedSince ?? sentAt) : null;
-		if (reason === "doubt") this.#rounds.plan(doubtfulProbeMs(outcome, this.#settings));
+		if (reason === "doubt") this.#rounds.plan(doubtfulProbeMs(outcome, this.#ruleInput));
 		else if (reason !== null) this.#trip(reason);
 		else {
 			// It was asked as a submission would be; that says nothing where many clients' submissions hang.
@@ -350,7 +352,8 @@ export class UpstreamBreaker implements Breaker {
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
 		// The latest cause is the one to look at: what opened it may be over.
 		const reason = outcome === "ok" ? this.#reason : outcome;
-		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
+		const isCareful = this.#isProven && !isAlone(this.#ruleInput);
+		const isProof = this.#successes >= (isCareful ? probeSuccesses : 1);
 		// While open it is probed twice as often, so that it closes soon.
 		this.#rounds.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
 		if (isProof) this.#close();
@@ -362,7 +365,10 @@ export class UpstreamBreaker implements Breaker {
 		const { random = Math.random, log } = this.#dependencies;
 		this.#relapses = this.#ruleInput.isProbation ? this.#relapses + 1 : 0;
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
-		const history = { isProven: this.#isProven, relapses: this.#relapses, reason };
+		const history = {
+			...{ isProven: this.#isProven, relapses: this.#relapses, reason },
+			isAlone: isAlone(this.#ruleInput),
+		};
 		this.#backoffMs = backoffMs(history, this.#settings, random());
 		this.#rounds.plan(this.#backoffMs);
 		this.#enter("open", reason);

@@ -100,8 +100,10 @@ const BUSY_FACTOR = 4;
 const JITTER = 0.2;
 /** In so many ms a balancer leaves out a relay that is not ready (docs/deploy/haproxy.cfg: two checks, 500 ms apart). */
 const BALANCER_MS = 1_000;
-/** Then such a relay is probed again, in ms. */
-const NOT_READY_AGAIN_MS = 500;
+/** So long our relay may fail its probes where nobody else could take its requests, in ms: a restart or another core takes seconds. */
+const ALONE_MS = 5_000;
+/** A doubtful relay is probed again after this time, in ms. */
+const DOUBTED_AGAIN_MS = 500;
 /** A third party may rate-limit boost: while closed it is probed so many times less often than the relay. */
 const FALLBACK_PROBE_FACTOR = 5;
 /** Avoids overflow: 2 ** 20 times any backoff is beyond every maximum. */
@@ -221,13 +223,16 @@ export function reasonOfProbe(
 		readonly requestsAreSilent: boolean;
 		/** Whether requests have met what opens the breaker if a probe fails, too. */
 		readonly requestsFail: boolean;
+		/** See {@link isAlone}. */
+		readonly isAlone: boolean;
 	},
 	{ upstream, probeTimeoutMs }: HealthSettings,
 ): TripReason | "doubt" | null {
 	if (outcome === "ok") return null;
+	const unlessOver = (ms: number) => ((probe.doubtedMs ?? 0) >= ms ? outcome : "doubt");
+	if (probe.isAlone && outcome !== "loop") return unlessOver(ALONE_MS);
 	// It answers and says so itself: of several behind a balancer it may be the one that drains, and still serves.
-	if (outcome === "notReady" && upstream === "relay" && !probe.requestsFail)
-		return probe.doubtedMs !== null && probe.doubtedMs >= BALANCER_MS ? outcome : "doubt";
+	if (outcome === "notReady" && upstream === "relay" && !probe.requestsFail) return unlessOver(BALANCER_MS);
 	if (outcome !== "timeout" && outcome !== "node") return outcome;
 	// A third party is far away, and if our own event loop was blocked the time-out proves nothing.
 	const isDoubtful =
@@ -238,8 +243,17 @@ export function reasonOfProbe(
 }
 
 /** The time from a doubtful probe to the next one, in ms. */
-export function doubtfulProbeMs(outcome: ProbeOutcome, { probeIntervalMs }: HealthSettings): number {
-	return outcome === "notReady" ? Math.min(NOT_READY_AGAIN_MS, probeIntervalMs) : 0;
+export function doubtfulProbeMs(outcome: ProbeOutcome, { settings, ...health }: RuleInput): number {
+	const isPatient = outcome === "notReady" || isAlone({ settings, ...health });
+	return isPatient ? Math.min(DOUBTED_AGAIN_MS, settings.probeIntervalMs) : 0;
+}
+
+/**
+ * Whether it is our relay, and nobody else could take its requests now. To refuse what it may accept would help nobody: only
+ * a long failure of boost's own check opens it then, and one success closes it.
+ */
+export function isAlone({ settings: { upstream }, hasAlternative }: RuleInput): boolean {
+	return upstream === "relay" && !hasAlternative;
 }
 
 /** From the start of one successful probe of a closed breaker to that of the next, in ms. */
@@ -256,11 +270,17 @@ export function backoffMs(
 		isProven,
 		relapses,
 		reason,
-	}: { readonly isProven: boolean; readonly relapses: number; readonly reason: TripReason },
+		isAlone,
+	}: {
+		readonly isProven: boolean;
+		readonly relapses: number;
+		readonly reason: TripReason;
+		readonly isAlone: boolean;
+	},
 	{ firstBackoffMs, maxBackoffMs, probeIntervalMs }: HealthSettings,
 	random: number,
 ): number {
-	if (!isProven || (reason === "notReady" && relapses === 0)) return probeIntervalMs;
+	if (!isProven || isAlone || (reason === "notReady" && relapses === 0)) return probeIntervalMs;
 	const jitter = 1 - JITTER + 2 * JITTER * random;
 	const doubled = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(relapses, MAX_DOUBLINGS));
 	return Math.min(maxBackoffMs, doubled * jitter);

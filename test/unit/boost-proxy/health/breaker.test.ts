@@ -338,6 +338,32 @@ test("a check that began before a fault does not speak for the time after it", a
 	assert.deepEqual(fixture.probedAt, [0, 200], "one is enough");
 });
 
+test("a relay without an alternative is left only after five seconds of failed checks, and one good check is enough", async (t) => {
+	const fixture = new BreakerFixture(t);
+	const { breaker, clock, other } = fixture;
+	other.isUnavailable = true;
+	breaker.start();
+	for (const found of ["notReady", "timeout", "node", "refused"] as const) {
+		fixture.found = found;
+		await clock.advance(4_000);
+		for (const outcome of ["refused", "internal", "reset"] as const)
+			assert.ok(await fixture.say(outcome), `${found}: it is asked all the same`);
+		assert.equal(breaker.state, "closed", found);
+		fixture.found = "ok";
+		await clock.advance(2_000);
+	}
+	fixture.found = "refused";
+	await clock.advance(7_000);
+	assert.deepEqual(fixture.trips, ["refused"]);
+	assert.equal(await fixture.say("answered"), false);
+	fixture.found = "ok";
+	await clock.advance(2_100);
+	assert.equal(breaker.state, "closed");
+	other.isUnavailable = false;
+	await fixture.say("refused");
+	assert.equal(breaker.state, "open", "with an alternative a refused connection is enough");
+});
+
 test("of three relays behind a balancer one drains, and is asked by every third probe: nobody is refused", async (t) => {
 	const fixture = new BreakerFixture(t);
 	fixture.breaker.start();

@@ -176,6 +176,7 @@ test("what follows from a probe of a closed breaker", () => {
 		doubtedMs: null,
 		requestsAreSilent: false,
 		requestsFail: false,
+		isAlone: false,
 	};
 	for (const [outcome, more, isFallback, expected] of [
 		["ok", {}, false, null],
@@ -199,6 +200,11 @@ test("what follows from a probe of a closed breaker", () => {
 		["node", { otherRequestWasAnswered: true, doubtedMs: 600 }, false, "node"],
 		["timeout", {}, true, "doubt"],
 		["timeout", { doubtedMs: 600 }, true, "timeout"],
+		["refused", { isAlone: true }, false, "doubt"],
+		["notReady", { isAlone: true, requestsFail: true }, false, "doubt"],
+		["timeout", { isAlone: true, doubtedMs: 4_999 }, false, "doubt"],
+		["timeout", { isAlone: true, doubtedMs: 5_000 }, false, "timeout"],
+		["loop", { isAlone: true }, false, "loop"],
 	] as readonly (readonly [ProbeOutcome, Partial<typeof probe>, boolean, string | null])[]) {
 		const found = reasonOfProbe(
 			outcome,
@@ -212,6 +218,8 @@ test("what follows from a probe of a closed breaker", () => {
 	}
 });
 
+const PROVEN = { isProven: true, isAlone: false } as const;
+
 test("a backoff doubles with each relapse up to its maximum, with a fifth of jitter either way", () => {
 	const settings = { ...SETTINGS, firstBackoffMs: 1_000, maxBackoffMs: 5_000, probeIntervalMs: 700 };
 	for (const [relapses, random, expected] of [
@@ -224,12 +232,14 @@ test("a backoff doubles with each relapse up to its maximum, with a fifth of jit
 		[0, 1, 1_200],
 		[3, 1, 5_000],
 	] as const) {
-		const found = backoffMs({ isProven: true, relapses, reason: "reset" }, settings, random);
+		const found = backoffMs({ ...PROVEN, relapses, reason: "reset" }, settings, random);
 		assert.equal(Math.round(found), expected, `${relapses} relapses, ${random}`);
 	}
-	const starting = { isProven: false, relapses: 0, reason: "refused" } as const;
+	const starting = { ...PROVEN, isProven: false, relapses: 0, reason: "refused" } as const;
 	assert.equal(backoffMs(starting, settings, 1), 700, "it is only starting");
-	const notReady = { isProven: true, reason: "notReady" } as const;
+	const alone = { ...PROVEN, isAlone: true, relapses: 3, reason: "refused" } as const;
+	assert.equal(backoffMs(alone, settings, 1), 700, "nobody else takes its requests meanwhile");
+	const notReady = { ...PROVEN, reason: "notReady" } as const;
 	assert.equal(backoffMs({ ...notReady, relapses: 0 }, settings, 1), 700, "it says when it is ready");
 	assert.equal(backoffMs({ ...notReady, relapses: 1 }, settings, 0.5), 2_000);
 });
