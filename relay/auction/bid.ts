@@ -1,7 +1,7 @@
 // A bid, how bids compare, and the bundle in which one is sent.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { OutgoingBundle } from "../domain/bundle.ts";
+import type { OutgoingBundle, TimeRange } from "../domain/bundle.ts";
 import type { Bidder, BundleRecord } from "../domain/bundleStatus.ts";
 import type { NextBlock } from "../domain/chain.ts";
 import { policyOf } from "../domain/endpoints.ts";
@@ -28,6 +28,8 @@ export interface Bid {
 	/** The range of blocks, both included. */
 	firstBlock: number;
 	lastBlock: number;
+	/** The times of blocks that it is for; null: any. */
+	readonly times: TimeRange | null;
 	/** Names of the allowed builders; null: all. */
 	builders: readonly string[] | null;
 	/**
@@ -82,7 +84,7 @@ export function valued(
 	return { value: isLess ? paid : before.value, valueFor: next };
 }
 
-/** Whether a bid is for `block`. */
+/** Whether a bid is for the block with this number, whatever its time. */
 export function isFor({ firstBlock, lastBlock }: Bid, block: number): boolean {
 	return firstBlock <= block && block <= lastBlock;
 }
@@ -106,6 +108,7 @@ export function backrunBundle(
 			{ tx: bid.backrun, mayRevert: false, mayDrop: true },
 		],
 		block: next.number,
+		times: bid.times,
 		client: bid.client,
 		requestId,
 		isPlain: false,

@@ -37,7 +37,8 @@ export interface PlainBundle {
 
 /**
  * What became of it last. `accepted`: nothing yet. `sent`: `builders` were given it for `block`. `failed`: its simulation in `block`
- * did, and no builder has it. `landed`: a block contains it, which may leave the chain; `before` is the state that it had.
+ * did, or it is not for the time of that, and no builder has it. `landed`: a block contains it, which may leave the chain;
+ * `before` is the state that it had.
  */
 export type PlainBundleState =
 	| { readonly kind: "accepted" }
@@ -76,10 +77,17 @@ export function isSameAs(old: PlainBundle, bundle: PlainBundle): boolean {
 
 function contentOf({ record, outgoing, builders }: PlainBundle): string {
 	const mayRevert = outgoing.transactions.map((one) => one.mayRevert);
-	return JSON.stringify([record.hash, outgoing.refund, mayRevert, builders]);
+	return JSON.stringify([record.hash, outgoing.refund, outgoing.times, mayRevert, builders]);
 }
 
 /** Whether `block` is in the bundle's range. */
 export function isIn({ firstBlock, lastBlock }: PlainBundle, block: number): boolean {
 	return firstBlock <= block && block <= lastBlock;
+}
+
+/** `range` extended by the coming blocks of `twin`. */
+export function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number): Range {
+	if (twin === undefined) return range;
+	const first = Math.max(next, Math.min(range.first, twin.firstBlock));
+	return { first, last: Math.max(range.last, twin.lastBlock) };
 }

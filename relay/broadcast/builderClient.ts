@@ -9,7 +9,7 @@ import type { Logger } from "../../shared/log.ts";
 import { advice, type Symptom } from "../../shared/outgoing/advice.ts";
 import { REQUEST_ID } from "../../shared/requestId.ts";
 import type { BuilderRow } from "../domain/builder.ts";
-import type { BundleRefund, OutgoingBundle } from "../domain/bundle.ts";
+import type { BundleRefund, OutgoingBundle, TimeRange } from "../domain/bundle.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 import { owedRefund, type RefundTerms } from "../domain/refund.ts";
 
@@ -66,11 +66,26 @@ export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string
 		txs: transactions.map(({ tx }) => rawHex(tx)),
 		blockNumber: toQuantity(block),
 		revertingTxHashes: transactions.filter(({ mayRevert }) => mayRevert).map(({ tx }) => tx.hash),
+		...timeFields(bundle.times),
 		...droppingFields(row, bundle),
 		replacementUuid: uuid,
 		...(refund === null ? {} : refundFields(row, refund)),
 	};
 	return { method: "eth_sendBundle", params: [params] };
+}
+
+/** Whether the builder itself keeps a bundle to its times: mev_sendBundle has no field for them. */
+export function keepsTimes({ dialect }: BuilderRow): boolean {
+	return dialect === "bundle";
+}
+
+function timeFields(times: TimeRange | null): object {
+	if (times === null) return {};
+	const { from, until } = times;
+	return {
+		...(from === 0 ? {} : { minTimestamp: from }),
+		...(until === Number.POSITIVE_INFINITY ? {} : { maxTimestamp: until }),
+	};
 }
 
 /** `droppingTxHashes`, only for builders that know it: others may reject a bundle that has it. */

@@ -23,6 +23,7 @@ import {
 	bundleUuid,
 	cancelBundleCalls,
 	cancelPrivateCalls,
+	keepsTimes,
 	privateCall,
 	refundTerms,
 } from "./builderClient.ts";
@@ -92,7 +93,7 @@ export type BundleAnswered = (delivery: BundleDelivery) => void;
 export type Broadcaster = Pick<Fanout, "cancel" | "eligible" | "leastWaiting" | "send">;
 
 /** What searchers' bundles need of the builders. */
-export type BundleSender = Pick<Fanout, "cancelBundle" | "names" | "sendBundle" | "terms">;
+export type BundleSender = Pick<Fanout, "cancelBundle" | "keepsTimes" | "names" | "sendBundle" | "terms">;
 
 /** The builders and their lanes. */
 export class Fanout {
@@ -263,6 +264,12 @@ export class Fanout {
 		return builder === undefined ? null : refundTerms(builder.row, percent);
 	}
 
+	/** Whether the builder itself keeps a bundle to its times. */
+	keepsTimes(name: string): boolean {
+		const builder = this.#builders.get(name);
+		return builder !== undefined && keepsTimes(builder.row);
+	}
+
 	/** Drops what waits for `head` or an earlier block. */
 	setHead(head: number): void {
 		for (const [key, { block }] of this.#sent) if (block <= head) this.#sent.delete(key);
@@ -366,6 +373,7 @@ export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
 		requestId,
 		isPlain: false,
 		block,
+		times: null,
 		refund: null,
 	};
 }

@@ -3,6 +3,7 @@
 import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { type NextBlock, timestampBehind } from "./chain.ts";
 import type { Payout } from "./refund.ts";
 
 /** Most blocks from the head to a bundle's first block, and from its first to its last. */
@@ -15,6 +16,19 @@ export interface BlockRange {
 	readonly last: bigint | null;
 }
 
+/** The times of the blocks that a bundle is for, in seconds since the epoch, both included. */
+export interface TimeRange {
+	/** 0: no limit. */
+	readonly from: number;
+	/** Infinity: no limit. */
+	readonly until: number;
+}
+
+/** Whether a block of this time, in seconds since the epoch, is one for `times`. */
+export function isAt(times: TimeRange | null, timestamp: number): boolean {
+	return times === null || (times.from <= timestamp && timestamp <= times.until);
+}
+
 /** The fields that all bundles have. */
 export interface BundleEnvelope {
 	/** The owner of the bundle and its uuid: the signer's address, or the network address if the request is not signed. */
@@ -22,6 +36,8 @@ export interface BundleEnvelope {
 	/** The client's network, by which limits are counted. */
 	readonly network: string;
 	readonly blocks: BlockRange;
+	/** Null: any time. */
+	readonly times: TimeRange | null;
 	/** Chosen by the owner; null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
 	/** Names of the allowed builders; null: all. */
@@ -77,12 +93,10 @@ export type BundleOutcome =
 			readonly simulated: boolean;
 	  };
 
+export type RejectedBundle = Extract<BundleOutcome, { outcome: "rejected" }>;
+
 /** Makes a rejection. */
-export function rejectedBundle(
-	code: BundleRejection,
-	message: string,
-	simulated = false,
-): Extract<BundleOutcome, { outcome: "rejected" }> {
+export function rejectedBundle(code: BundleRejection, message: string, simulated = false): RejectedBundle {
 	return { outcome: "rejected", code, message, simulated };
 }
 
@@ -111,6 +125,8 @@ export interface OutgoingBundle {
 		readonly mayDrop: boolean;
 	}[];
 	readonly block: number;
+	/** Which the builder checks against its block; null: any time. */
+	readonly times: TimeRange | null;
 	/** Null: nothing is refunded. */
 	readonly refund: BundleRefund | null;
 	/** The client (`BundleEnvelope.network`) that is charged for its place in the builders' lanes. */
@@ -160,6 +176,13 @@ export function blockRange({ first, last }: BlockRange, head: number): RangeOutc
 export function comingOf(asked: BlockRange, { first, last }: Range, next: number): RangeOutcome {
 	if (asked.first === null) return { ok: true, first: next, last: next };
 	return last < next ? past(last) : { ok: true, first: Math.max(first, next), last };
+}
+
+/** The first block of a range whose expected time is one for `times`; where there is none its first block. */
+export function firstAt({ first, last }: Range, times: TimeRange | null, next: NextBlock): number {
+	let block = first;
+	while (block <= last && !isAt(times, timestampBehind(next, block - next.number))) block += 1;
+	return block <= last ? block : first;
 }
 
 function past(block: bigint | number): RangeOutcome {

@@ -45,6 +45,8 @@ export const BUNDLE_REASONS = [
 	"invalid",
 	/** It could not be simulated in time. */
 	"notSimulated",
+	/** The block's time is, or was expected to be, outside of its minTimestamp and maxTimestamp. */
+	"timestamp",
 	/** One of its transactions was mined by itself. */
 	"transactionMined",
 	/** The block that held it is no longer in the chain. */

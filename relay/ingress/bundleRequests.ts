@@ -1,16 +1,24 @@
 // What all requests about bundles share: their parameters, the owner of a bundle (the verified signer, or else the client), and
 // the answer for the market's outcome. A rejection after a simulation is charged to the client.
 //
-// Keys that the relay does not take are named in an error, as far as they say something. Otherwise an ignored `minTimestamp` or
-// a misspelt `privacy` would run a bundle at the wrong time or show it to everybody; but libraries send every key that they
+// Keys that the relay does not take are named in an error, as far as they say something. Otherwise an ignored `refundPercent` or
+// a misspelt `privacy` would keep a refund or show a bundle to everybody; but libraries send every key that they
 // know. What depends on settings or on the chain is checked elsewhere.
 
 import { z } from "zod";
 import { type Client, clientOf, isWebPage, pageAddress } from "../../shared/client.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { address, boundedList, exactObject, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
-import { type BundleOutcome, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
+import {
+	address,
+	boundedList,
+	exactObject,
+	hash,
+	quantity,
+	rawBytes,
+	time,
+} from "../../shared/jsonrpc/method.ts";
+import { type BundleOutcome, MAX_BLOCKS_AHEAD, type TimeRange } from "../domain/bundle.ts";
 
 /**
  * The owner of a bundle: the address that signed the request, else the network address; over a websocket always the latter.
@@ -66,14 +74,14 @@ function invalid(context: { issues: object[] }, { path, expected }: Fault): neve
 	return z.NEVER;
 }
 
-const BLOCKS_ONLY = "none, or 0: a bundle is for blocks, whatever their time";
+const BLOCK_TIME = "none, or 0: the simulated block's time is its timestamp";
 const REFUND_BY =
 	"none: the user's share is the relay's (GET /info), a plain bundle's goes by mev_sendBundle's validity";
 const NO_OVERRIDE = "none: the simulated block follows from stateBlockNumber, blockNumber and timestamp";
 /** Keys of bundles that other relays take and this one does not: what is expected of each, and what to do instead. */
 const NOT_TAKEN: Readonly<Record<string, string>> = {
-	minTimestamp: BLOCKS_ONLY,
-	maxTimestamp: BLOCKS_ONLY,
+	minTimestamp: BLOCK_TIME,
+	maxTimestamp: BLOCK_TIME,
 	revertingTxHashes: "none, or []: no backrun may revert; in a plain bundle say canRevert, by mev_sendBundle",
 	droppingTxHashes: "none, or []: a bundle is mined whole or not at all",
 	refundPercent: REFUND_BY,
@@ -126,6 +134,23 @@ function saysNothing(value: unknown): boolean {
 	return [undefined, null, false, 0, "", "0x", "0x0"].includes(value as never);
 }
 
+const LATEST = "minTimestamp or later, or 0 for no limit";
+
+const timeFields = {
+	minTimestamp: time.nullish().describe("least time of its block, in seconds since the epoch; 0: any"),
+	maxTimestamp: time.nullish().describe("greatest time of its block, in seconds since the epoch; 0: any"),
+};
+
+/** Null: any time. */
+function timesOf(
+	{ minTimestamp, maxTimestamp }: { readonly [K in keyof typeof timeFields]?: number | null | undefined },
+	context: { issues: object[] },
+): TimeRange | null {
+	const times = { from: minTimestamp || 0, until: maxTimestamp || Number.POSITIVE_INFINITY };
+	if (times.until < times.from) return invalid(context, { path: ["maxTimestamp"], expected: LATEST });
+	return times.from === 0 && times.until === Number.POSITIVE_INFINITY ? null : times;
+}
+
 const UUID = `a text of 1 to ${MAX_UUID_LENGTH} characters`;
 
 /** Any text of the searcher; it need not be a UUID. */
@@ -153,6 +178,7 @@ export type SendBundle =
 			readonly backrun: Uint8Array;
 			/** Null for the next block. */
 			readonly block: bigint | null;
+			readonly times: TimeRange | null;
 			readonly uuid: string | null;
 	  };
 
@@ -161,12 +187,13 @@ export const sendBundle = bundleObject(
 	{
 		txs: boundedList(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
 		blockNumber: quantity.nullish(),
+		...timeFields,
 		replacementUuid: uuid.nullish(),
 		stateBlockNumber: withoutEffect,
 		timestamp: withoutEffect,
 	},
 	BUNDLE,
-).transform(({ txs, blockNumber, replacementUuid }, context): SendBundle => {
+).transform(({ txs, blockNumber, replacementUuid, ...times }, context): SendBundle => {
 	const [first, second] = txs;
 	if (first === undefined) {
 		return replacementUuid === null || replacementUuid === undefined
@@ -186,6 +213,7 @@ export const sendBundle = bundleObject(
 		target: target.data,
 		backrun: backrun.data,
 		block: blockNumber ?? null,
+		times: timesOf(times, context),
 		uuid: replacementUuid ?? null,
 	};
 });
@@ -196,6 +224,8 @@ export const cancelBundle = bundleObject(
 		replacementUuid: uuid,
 		txs: withoutEffect,
 		blockNumber: withoutEffect,
+		minTimestamp: withoutEffect,
+		maxTimestamp: withoutEffect,
 		stateBlockNumber: withoutEffect,
 		timestamp: withoutEffect,
 	},
@@ -314,6 +344,7 @@ export const shareBundle = bundleObject(
 			{ originId: z.string({ error: "expected a text" }).nullish() },
 			"expected {originId}",
 		).nullish(),
+		...timeFields,
 		replacementUuid: uuid.nullish(),
 	},
 	BUNDLE,
@@ -323,6 +354,7 @@ export const shareBundle = bundleObject(
 	const builders = bundle.privacy?.builders ?? [];
 	return {
 		blocks: bundle.inclusion,
+		times: timesOf(bundle, context),
 		body: bundle.body,
 		refund: bundle.validity?.refund ?? [],
 		refundConfig: bundle.validity?.refundConfig ?? [],

@@ -10,12 +10,12 @@ import { BidsOut } from "../auction/bidsOut.ts";
 import type { BundleTable } from "../auction/bundleTable.ts";
 import { statusIn, type Withdrawal } from "../auction/bundleTable.ts";
 import { type Award, placesOf } from "../auction/places.ts";
+import { isAt } from "../domain/bundle.ts";
 import type { BundleDelivery } from "../domain/bundleStatus.ts";
-import type { ChainUpdate } from "../domain/chain.ts";
-import { EXECUTION_FAILURES } from "../domain/simulation.ts";
+import type { ChainUpdate, NextBlock } from "../domain/chain.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
 import { BidChecks } from "./bidChecks.ts";
-import type { BidVerdict, BundleSimulation } from "./bundleSimulation.ts";
+import { type BidVerdict, type BundleSimulation, failureReason } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 import { FinalRounds } from "./finalRounds.ts";
 import type { PaymentLedger } from "./ledger.ts";
@@ -198,13 +198,16 @@ export class Auctioneer {
 		const { bidsPerTarget } = this.#options;
 		for (const target of affected) this.#changed.delete(target);
 		const block = this.#nextBlock();
+		const timestamp = this.#deps.tip.next()?.timestamp ?? 0;
 		const states = new Map<string, TargetState>();
 		for (const target of affected) {
 			const state = this.#stateOf(target, block);
 			if (state !== null) states.set(target, state);
 		}
 		const candidates = affected.flatMap((target) =>
-			states.has(target) ? bids.of(target).filter((bid) => isFor(bid, block)) : [],
+			states.has(target)
+				? bids.of(target).filter((bid) => isFor(bid, block) && isAt(bid.times, timestamp))
+				: [],
 		);
 		const isSimulated = (bid: Bid) => hasPassedIn(bid, states.get(bid.target)?.basis);
 		const place = (from: readonly Bid[], places: number) =>
@@ -217,7 +220,10 @@ export class Auctioneer {
 		const wanted = place(candidates.filter(isSimulated), bidsPerTarget);
 		const leaving = this.#lives.takeLeaving(affected);
 		for (const target of affected) {
-			this.#applyPlaces(target, block, wanted, [...bids.of(target), ...(leaving.get(target) ?? [])]);
+			this.#applyPlaces(target, { number: block, timestamp }, wanted, [
+				...bids.of(target),
+				...(leaving.get(target) ?? []),
+			]);
 		}
 		// Where a simulation in this state gave no result, none follows: of all bids on a target that fails, or of the client's.
 		const blocked = new Set<string>();
@@ -251,7 +257,12 @@ export class Auctioneer {
 	}
 
 	/** Sends and cancels bundles so that builders hold exactly the bids with places, then updates the status of `all` bids. */
-	#applyPlaces(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
+	#applyPlaces(
+		target: string,
+		{ number: block, timestamp }: Pick<NextBlock, "number" | "timestamp">,
+		wanted: ReadonlyMap<Bid, Award>,
+		all: readonly Bid[],
+	): void {
 		const { table, bids } = this.#parts;
 		const { sender } = this.#deps;
 		// A client's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
@@ -280,8 +291,10 @@ export class Auctioneer {
 		for (const bid of all) {
 			if (!isFor(bid, block) || !bids.holds(bid)) continue;
 			const award = wanted.get(bid);
-			const stage = award === undefined ? unsentStage : award.isBest ? "BEST" : "RUNNER_UP";
-			table.change(bid.record, block, { stage, reason: null, bid: bid.value });
+			const reason = isAt(bid.times, timestamp) ? null : "timestamp";
+			const unplaced = reason === null ? unsentStage : "ACCEPTED";
+			const stage = award === undefined ? unplaced : award.isBest ? "BEST" : "RUNNER_UP";
+			table.change(bid.record, block, { stage, reason, bid: bid.value });
 		}
 	}
 
@@ -321,8 +334,7 @@ export class Auctioneer {
 	/** Handles the result of a simulation that a change of the target's state has made necessary. */
 	#judged(bid: Bid, verdict: BidVerdict): void {
 		if (verdict.kind === "unpaid") this.#lives.end(bid, "DROPPED", "paysNothing");
-		if (verdict.kind === "failed")
-			this.#lives.end(bid, "DROPPED", EXECUTION_FAILURES.has(verdict.error.code) ? "reverted" : "invalid");
+		if (verdict.kind === "failed") this.#lives.end(bid, "DROPPED", failureReason(verdict.error));
 		this.reconcile([bid.target]);
 	}
 

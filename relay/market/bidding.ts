@@ -13,6 +13,7 @@ import {
 	blockRange,
 	bundleHash,
 	comingOf,
+	firstAt,
 	type Range,
 	rejectedBundle,
 } from "../domain/bundle.ts";
@@ -104,7 +105,7 @@ export class Bidding {
 			if (stopped !== null) return stopped;
 			const basis = simulation.basis(target);
 			const run = { backrun: tx, client: request.network, signal: entry.stop.signal };
-			const verdict = await simulation.bid(target, run, range.first);
+			const verdict = await simulation.bid(target, run, firstAt(range, request.times, next));
 			const { withdrawn } = entry;
 			// The simulation was aborted because its owner replaced or cancelled the bid.
 			if (verdict.kind === "unavailable" && withdrawn !== null)
@@ -160,12 +161,13 @@ export class Bidding {
 	#accept(one: Considered, { value: paid, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
 		const { bids, table, auctioneer } = this.#parts;
 		const { request, entry, bidder, backrun, range } = one;
-		const { owner, network, target, builders } = request;
+		const { owner, network, target, times, builders } = request;
 		// Other bids may have been accepted during the simulation.
 		const stopped = this.#rejection(one);
 		if (stopped !== null) return stopped;
 		const twins = this.#twins(one);
-		const [twin, ...more] = twins;
+		// Builders must be told of other times, so that it is sent anew.
+		const twin = twins.find((bid) => JSON.stringify(bid.times) === JSON.stringify(times));
 		const worth = valued(twin, paid, this.#deps.tip.next()?.number ?? 0);
 		const { value } = worth;
 		const last = twin === undefined ? bids.toEvictOnTarget(target, range.first) : null;
@@ -181,8 +183,8 @@ export class Bidding {
 		const record = table.open({ ...about, firstBlock, lastBlock, isSimulated: true });
 		const found = { lastCheck: { basis, result: "passed" } as const, refundIsToNew, ...worth };
 		const terms = { entry, builders, firstBlock, lastBlock, ...found };
+		for (const bid of twins) if (bid !== twin) auctioneer.removeMerged(bid);
 		if (twin !== undefined) {
-			for (const bid of more) auctioneer.removeMerged(bid);
 			table.freeUuid(twin.entry);
 			table.take(entry, (how) => auctioneer.withdraw(twin, how));
 			Object.assign(twin, terms);
@@ -197,6 +199,7 @@ export class Bidding {
 			client: network,
 			target,
 			backrun,
+			times,
 			seq: this.#seq,
 			...terms,
 			runningCheck: null,

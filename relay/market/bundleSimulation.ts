@@ -6,6 +6,7 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { codeProblem, fundsProblem, nonceProblem } from "../domain/blockProblems.ts";
 import { type BundleOutcome, type PlainBundleRequest, rejectedBundle } from "../domain/bundle.ts";
+import type { BundleReason } from "../domain/bundleStatus.ts";
 import { type AccountState, isEmpty, type NextBlock } from "../domain/chain.ts";
 import { isNewDearer } from "../domain/refund.ts";
 import {
@@ -277,6 +278,11 @@ export async function readTransactions(
 /** Whether a plain bundle that failed with this error may pass in a later block. */
 export function isMendable({ code }: SimulationError): boolean {
 	return MENDABLE.has(code);
+}
+
+/** What a bundle's status says of this error. */
+export function failureReason({ code }: SimulationError): BundleReason {
+	return EXECUTION_FAILURES.has(code) ? "reverted" : "invalid";
 }
 
 function withoutVerdict(outcome: SimulationOutcome | undefined): NoVerdict {

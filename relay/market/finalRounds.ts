@@ -6,6 +6,7 @@ import { type BidLives, KEPT_BLOCKS } from "../auction/bidLives.ts";
 import type { Bids } from "../auction/bids.ts";
 import type { BidOut, BidsOut } from "../auction/bidsOut.ts";
 import { type BundleTable, statusIn } from "../auction/bundleTable.ts";
+import { isAt } from "../domain/bundle.ts";
 import type { BundleReason } from "../domain/bundleStatus.ts";
 import type { Block } from "../domain/chain.ts";
 import type { PaymentLedger } from "./ledger.ts";
@@ -16,7 +17,7 @@ export interface FinalRound {
 	readonly sent: readonly Bid[];
 	/** Those that are in the block behind the target. */
 	readonly landed: readonly Bid[];
-	/** Bids that were for the block and are not in it. */
+	/** Bids that were for the block and its time, and are not in it. */
 	readonly lost: readonly Bid[];
 	/** What is right behind the target, by each owner for whom it was out, even if it has been withdrawn or has ended since. */
 	readonly behind: readonly BidOut[];
@@ -56,20 +57,23 @@ export class FinalRounds {
 			// Anywhere else in the block it was not mined through its bundle.
 			const isIn = ({ backrun }: Bid) => place !== undefined && places.get(backrun.hash) === place + 1;
 			const missed = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
+			const lost = missed.filter((bid) => !isMistimed(bid, block));
 			const sent = all.filter((bid) => buildersHolding(bid, number).length > 0);
 			const landed = all.filter(isIn);
 			if (place !== undefined) {
 				for (const bid of sent) if (!isIn(bid)) ledger.hadPlace(bid.bidder, bid.value, number);
 				const behind = out.find(target, number, block.transactions[place + 1]?.hash ?? "");
-				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: missed, behind });
+				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost, behind });
 			}
 			for (const bid of missed) {
 				const isMined = places.has(bid.backrun.hash);
 				const reason = isMined
 					? "transactionMined"
-					: place === undefined
-						? "targetNotIncluded"
-						: this.#lossReason(bid, sent, landed);
+					: !lost.includes(bid)
+						? "timestamp"
+						: place === undefined
+							? "targetNotIncluded"
+							: this.#lossReason(bid, sent, landed);
 				table.change(bid.record, number, { stage: "NOT_INCLUDED", reason });
 				if (bid.lastBlock <= number || isMined) lives.endSilently(bid);
 			}
@@ -92,6 +96,11 @@ export class FinalRounds {
 		const { provenUpTo } = this.#parts.ledger.standing(bid.bidder);
 		return bid.value > provenUpTo ? "unproven" : "nonceTaken";
 	}
+}
+
+/** Whether the block's time is not one for the bid, or was expected not to be. */
+function isMistimed({ record, times }: Bid, { number, timestamp }: Block): boolean {
+	return !isAt(times, timestamp) || statusIn(record, number)?.reason === "timestamp";
 }
 
 /** Whether the bid was in a block with this number that was reorganised away. */

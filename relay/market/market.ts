@@ -5,7 +5,14 @@ import { nodeUnavailable } from "../admission/admission.ts";
 import { Bids } from "../auction/bids.ts";
 import { type BundleEntry, type BundleKind, BundleTable } from "../auction/bundleTable.ts";
 import { partialPendingTransaction } from "../auction/feed.ts";
-import type { BidRequest, BundleEnvelope, BundleOutcome, PlainBundleRequest } from "../domain/bundle.ts";
+import {
+	type BidRequest,
+	type BundleEnvelope,
+	type BundleOutcome,
+	type PlainBundleRequest,
+	type RejectedBundle,
+	rejectedBundle,
+} from "../domain/bundle.ts";
 import type { BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
@@ -77,12 +84,12 @@ export class SearcherMarket {
 
 	/** Resolves once the bid was simulated behind its target. Throws RpcError if the node fails. */
 	bid(request: BidRequest): Promise<BundleOutcome> {
-		return this.#enter("bid", request, (entry) => this.#bidding.bid(request, entry));
+		return this.#enter("bid", request, (timed, entry) => this.#bidding.bid(timed, entry));
 	}
 
 	/** Submits a plain bundle. Throws RpcError if the node fails. */
 	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
-		return this.#enter("plain", request, (entry) => this.#plain.submit(request, entry));
+		return this.#enter("plain", request, (timed, entry) => this.#plain.submit(timed, entry));
 	}
 
 	/** Cancels the owner's bundles with this uuid, if any. */
@@ -143,9 +150,13 @@ export class SearcherMarket {
 		this.figures.write();
 	}
 
-	/** More is known of the next block: bids must be simulated in it again. Must be called after the tip was refreshed. */
+	/**
+	 * More is known of the next block: bids must be simulated in it again, and its time may have changed, as after a missed slot.
+	 * Must be called after the tip was refreshed.
+	 */
 	nextBlockChanged(): void {
 		this.auctioneer.reconcile(this.bids.targets());
+		this.#plain.nextBlockChanged();
 	}
 
 	/** Starts no further work; running work is awaited through `background`. */
@@ -156,14 +167,15 @@ export class SearcherMarket {
 	}
 
 	/** Registers the bundle under its uuid while `consider` decides on it, and reports the outcome. */
-	async #enter(
+	async #enter<Request extends BundleEnvelope>(
 		kind: BundleKind,
-		{ owner, uuid }: BundleEnvelope,
-		consider: (entry: BundleEntry) => Promise<BundleOutcome>,
+		request: Request,
+		consider: (request: Request, entry: BundleEntry) => Promise<BundleOutcome>,
 	): Promise<BundleOutcome> {
-		const entry = this.table.enter(kind, owner, uuid);
+		const entry = this.table.enter(kind, request.owner, request.uuid);
 		try {
-			const outcome = await consider(entry);
+			const timed = this.#timed(request);
+			const outcome = "outcome" in timed ? timed : await consider(timed, entry);
 			this.#deps.onBundle(kind, outcome.outcome === "rejected" ? outcome.code : "accepted");
 			return outcome;
 		} catch (thrown) {
@@ -172,5 +184,17 @@ export class SearcherMarket {
 		} finally {
 			if (entry.end === null) this.table.freeUuid(entry);
 		}
+	}
+
+	/** The request, for the builders that keep a bundle to its times; or its rejection. */
+	#timed<Request extends BundleEnvelope>(request: Request): Request | RejectedBundle {
+		const { times, builders } = request;
+		const { tip, sender } = this.#deps;
+		if (times === null) return request;
+		if (times.until < (tip.head()?.timestamp ?? 0))
+			return rejectedBundle("BLOCK_PAST", `bundle maxTimestamp ${times.until} is in the past`);
+		const keeping = (builders ?? sender.names()).filter((name) => sender.keepsTimes(name));
+		if (keeping.length > 0) return { ...request, builders: keeping };
+		return rejectedBundle("NO_BIDDING", "none of the builders takes minTimestamp and maxTimestamp");
 	}
 }

@@ -15,23 +15,27 @@ import {
 	type PlainBundleState,
 	sentFor,
 	touches,
+	withBlocksOf,
 } from "../auction/plainBundle.ts";
 import {
 	type BundleOutcome,
 	blockRange,
 	bundleHash,
 	comingOf,
+	firstAt,
+	isAt,
 	type OutgoingBundle,
 	type PlainBundleRequest,
 	type Range,
 	rejectedBundle,
 } from "../domain/bundle.ts";
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
-import type { ChainUpdate } from "../domain/chain.ts";
-import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
+import type { Block, ChainUpdate } from "../domain/chain.ts";
+import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { withReadyBlobs } from "./bundleBlobs.ts";
 import type { BundleSimulation } from "./bundleSimulation.ts";
 import {
+	failureReason,
 	isMendable,
 	isTransient,
 	LATER_HEAD_MS,
@@ -59,6 +63,12 @@ interface Considered {
 	readonly entry: BundleEntry;
 	readonly transactions: OutgoingBundle["transactions"];
 	readonly hash: string;
+}
+
+/** What the simulation in `block` has shown. */
+interface TrialResult {
+	readonly block: number;
+	readonly verdict: PlainVerdict;
 }
 
 /** The market's parts that it works with. */
@@ -123,23 +133,31 @@ export class PlainBundles {
 			if (this.#bundles.get(bundle.outgoing.name) !== bundle) return;
 			if (bundle.state.kind === "landed" && gone.has(bundle.state.hash)) this.#revive(bundle, bundle.state);
 			const held = blocks.find(({ holds }) => bundle.hashes.some((hash) => holds.has(hash)));
-			if (held === undefined) this.#follow(bundle, head.number, gone.size > 0);
+			if (held === undefined) this.#follow(bundle, head, gone.size > 0);
 			else if (bundle.hashes.every((hash) => held.holds.has(hash)))
 				this.#land(bundle, held.number, held.hash);
 			else this.#end(bundle, held.number, { stage: "DROPPED", reason: "transactionMined" });
 		});
 	}
 
+	/** The time of the next block may have changed. */
+	nextBlockChanged(): void {
+		for (const bundle of this.#bundles.values())
+			if (bundle.outgoing.times !== null && bundle.state.kind !== "landed") this.#try(bundle, false);
+	}
+
 	/** Handles a bundle of which no new block contains any transaction. */
-	#follow(bundle: PlainBundle, head: number, isReorg: boolean): void {
-		const { state, firstBlock, lastBlock, record } = bundle;
+	#follow(bundle: PlainBundle, { number: head, timestamp }: Block, isReorg: boolean): void {
+		const { state, firstBlock, lastBlock, record, outgoing } = bundle;
 		if (state.kind === "landed") {
 			if (head >= Math.max(lastBlock, state.number + REORG_BLOCKS)) this.#forget(bundle);
 			return;
 		}
 		const sent = sentFor(bundle);
 		if (sent !== null && sent <= head && statusIn(record, sent)?.stage === "SENT") {
-			this.#parts.table.change(record, sent, { stage: "NOT_INCLUDED", reason: "notChosen" });
+			const isMistimed = sent === head && !isAt(outgoing.times, timestamp);
+			const reason = isMistimed ? "timestamp" : "notChosen";
+			this.#parts.table.change(record, sent, { stage: "NOT_INCLUDED", reason });
 		}
 		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sent !== head;
 		if (isLate) this.#parts.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
@@ -153,13 +171,17 @@ export class PlainBundles {
 		for (const bundle of this.#bundles.values()) bundle.trial?.abort();
 	}
 
-	/** Simulates it for the next block and sends it if it passes; `evenIfSent`: also if it was already sent for it. */
+	/** Simulates it for the next block if that is at its time, and sends it if it passes; `evenIfSent`: also if it was sent for it. */
 	#try(bundle: PlainBundle, evenIfSent: boolean): void {
 		endTrial(bundle);
 		const { tip, background, clock } = this.#deps;
 		const { simulation } = this.#parts;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
+		if (!isAt(bundle.outgoing.times, next.timestamp)) {
+			this.#leaveOut(bundle, next.number, "timestamp");
+			return;
+		}
 		if (sentFor(bundle) === next.number && !evenIfSent) return;
 		const trial = new AbortController();
 		const { signal } = trial;
@@ -182,7 +204,7 @@ export class PlainBundles {
 				if (verdict.kind === "passes" || verdict.kind === "fails") {
 					bundle.trial = null;
 					if (verdict.kind === "passes") this.#send(bundle);
-					else this.#fail(bundle, next.number, verdict.error);
+					else this.#leaveOut(bundle, next.number, failureReason(verdict.error));
 					return;
 				}
 				const againMs = retryMs(verdict);
@@ -192,9 +214,8 @@ export class PlainBundles {
 		});
 	}
 
-	/** It failed for this block: cancels it at builders that have it. */
-	#fail(bundle: PlainBundle, block: number, error: SimulationError): void {
-		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
+	/** It can't be in this block: cancels it at builders that have it. */
+	#leaveOut(bundle: PlainBundle, block: number, reason: BundleReason): void {
 		this.#cancelAtBuilders(bundle, []);
 		bundle.state = { kind: "failed", block };
 		this.#parts.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
@@ -243,7 +264,7 @@ export class PlainBundles {
 	async #consider(request: PlainBundleRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
 		const { refundingBuilders, simulation } = this.#parts;
-		const { blocks, body, builders, network, uuid } = request;
+		const { blocks, times, body, builders, network, uuid } = request;
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
 		const range = blockRange(blocks, next.number - 1);
@@ -264,15 +285,17 @@ export class PlainBundles {
 			const full = this.#full(one, freed);
 			if (full !== null) return full;
 			const covered = uuid === null ? withBlocksOf(ahead, freed, coming.number) : ahead;
+			const block = firstAt(covered, times, coming);
 			const verdict = await simulation.plain({
 				transactions,
 				client: network,
-				block: covered.first,
+				block,
 				next: coming,
 				priority: "bid",
 				signal: entry.stop.signal,
 			});
-			if (entry.withdrawn !== null) return this.#take(one, covered, verdict);
+			const result = { block, verdict };
+			if (entry.withdrawn !== null) return this.#take(one, covered, result);
 			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (left > 1 && isTransient(verdict)) {
@@ -289,7 +312,7 @@ export class PlainBundles {
 			const isLast = covered.last === coming.number;
 			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return rejectionOf(verdict);
 			// Synchronous from here on, so that nothing changes in between.
-			return this.#take(one, covered, verdict);
+			return this.#take(one, covered, result);
 		}
 		throw nodeUnavailable();
 	}
@@ -316,7 +339,7 @@ export class PlainBundles {
 		return rejectedBundle("LIMIT", `limit exceeded: too many bundles ${whose}`);
 	}
 
-	#take(one: Considered, range: Range, verdict: PlainVerdict): BundleOutcome {
+	#take(one: Considered, range: Range, result: TrialResult): BundleOutcome {
 		const { sender } = this.#deps;
 		const { table } = this.#parts;
 		const { request, entry, transactions, hash } = one;
@@ -341,7 +364,7 @@ export class PlainBundles {
 			receivedAt: entry.receivedAt,
 			firstBlock,
 			lastBlock,
-			isSimulated: verdict.kind === "passes" || verdict.kind === "fails",
+			isSimulated: result.verdict.kind === "passes" || result.verdict.kind === "fails",
 		});
 		if (withdrawn !== null) {
 			table.change(record, firstBlock, { stage: withdrawn });
@@ -361,6 +384,7 @@ export class PlainBundles {
 				requestId: null,
 				isPlain: true,
 				transactions,
+				times: request.times,
 				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,
 			},
 			builders: builders ?? sender.names(),
@@ -385,18 +409,18 @@ export class PlainBundles {
 		this.#bundles.set(bundle.outgoing.name, bundle);
 		this.#transactions.takeAnyway(network, transactions.length);
 		this.#bytes.takeAnyway(network, bundle.bytes);
-		this.#begin(bundle, range, verdict);
+		this.#begin(bundle, result);
 		if (old !== undefined)
 			this.#cancelAtBuilders(old, bundle.state.kind === "sent" ? bundle.state.builders : []);
 		return { outcome: "accepted", hash };
 	}
 
 	/** Sends it if it passed for the next block, notes if it failed for that, and simulates it if the verdict is for another. */
-	#begin(bundle: PlainBundle, range: Range, verdict: PlainVerdict): void {
-		const next = this.#deps.tip.next()?.number;
-		if (range.first !== next) this.#try(bundle, false);
-		else if (verdict.kind === "fails") this.#fail(bundle, next, verdict.error);
-		else if (sentFor(bundle) !== next) this.#send(bundle);
+	#begin(bundle: PlainBundle, { block, verdict }: TrialResult): void {
+		const next = this.#deps.tip.next();
+		if (block !== next?.number || !isAt(bundle.outgoing.times, next.timestamp)) this.#try(bundle, false);
+		else if (verdict.kind === "fails") this.#leaveOut(bundle, block, failureReason(verdict.error));
+		else if (sentFor(bundle) !== block) this.#send(bundle);
 	}
 
 	/** Another bundle took its uuid. A plain one also takes its place at the builders, or cancels it there. */
@@ -465,13 +489,6 @@ function endTrial(bundle: PlainBundle): void {
 
 function bytesOf(transactions: Considered["transactions"]): number {
 	return transactions.reduce((sum, { tx }) => sum + tx.size, 0);
-}
-
-/** `range` extended by the coming blocks of `twin`. */
-function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number): Range {
-	if (twin === undefined) return range;
-	const first = Math.max(next, Math.min(range.first, twin.firstBlock));
-	return { first, last: Math.max(range.last, twin.lastBlock) };
 }
 
 /** The rejection of a bundle that failed its simulation. */

@@ -293,6 +293,19 @@ const QUANTITY_PATTERN = "^0[xX](?:0|[1-9a-fA-F][0-9a-fA-F]{0,63})$";
 /** At most 256 bits without leading zeros, to a bigint. */
 export const quantity = readString("a 0x hex number without leading zeros", QUANTITY_PATTERN, parseQuantity);
 
+/** A quantity below 2^53, to a number that JSON can hold. */
+export const count = quantity
+	.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER), { error: "expected a number below 2^53" })
+	.transform(Number);
+
+/** Whole seconds since the epoch, as a number. */
+export const seconds = z
+	.int({ error: "expected whole seconds since the epoch" })
+	.min(0, { error: "expected whole seconds since the epoch" });
+
+/** The same, as a number or as 0x hex. */
+export const time = z.union([seconds, count], { error: "expected whole seconds since the epoch" });
+
 const BLOCK_TAGS = ["latest", "pending", "safe", "finalized", "earliest"] as const;
 export type BlockTag = (typeof BLOCK_TAGS)[number];
 

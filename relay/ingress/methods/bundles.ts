@@ -36,11 +36,11 @@ export const eth_sendBundle = coreMethod({
 			if (mayCancel(context)) market.cancel(client.owner, bundle.uuid);
 			return NO_BUNDLE;
 		}
-		const { target, backrun, block, uuid } = bundle;
+		const { target, backrun, block, times, uuid } = bundle;
 		const blocks = { first: block, last: null };
 		chargeAuthorizations([backrun], context.client, charge);
 		chargeBlobs([backrun], context.client, charge);
-		const outcome = await market.bid({ ...client, blocks, uuid, builders: null, target, backrun });
+		const outcome = await market.bid({ ...client, blocks, times, uuid, builders: null, target, backrun });
 		return acceptedHash(outcome, context.client, charge);
 	},
 });
@@ -69,10 +69,10 @@ export const mev_sendBundle = coreMethod({
 	ordered: true,
 	answeredWithoutId: true,
 	async handle([bundle], context, { market, builderNames, refundPercent, charge }) {
-		const { blocks, builders, uuid, body } = bundle;
+		const { blocks, times, builders, uuid, body } = bundle;
 		const unknown = builders?.findIndex((name) => !builderNames.includes(name)) ?? -1;
 		if (unknown >= 0) throw bad(`privacy.builders[${unknown}]`, "the name of a builder of this relay");
-		const envelope = { ...bundleClient(context), blocks, uuid, builders };
+		const envelope = { ...bundleClient(context), blocks, times, uuid, builders };
 		const [first, second] = body;
 		const raws = body.flatMap((entry) => (entry.kind === "tx" ? [entry.raw] : []));
 		chargeAuthorizations(raws, context.client, charge);

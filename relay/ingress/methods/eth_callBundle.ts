@@ -2,12 +2,12 @@
 // https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#eth_callbundle
 
 import { z } from "zod";
-import { blockNumberOrTag, quantity, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
+import { blockNumberOrTag, quantity, RAW_PARAMS_SIZE, seconds } from "../../../shared/jsonrpc/method.ts";
 import { bundleHash } from "../../domain/bundle.ts";
 import type { BundleResult } from "../../domain/callMany.ts";
 import { bundleClient, bundleObject, withoutEffect } from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
-import { bundleTransactions, readElements, seconds } from "./eth_callMany.ts";
+import { bundleTransactions, readElements } from "./eth_callMany.ts";
 
 const bundle = bundleObject(
 	{
@@ -15,6 +15,8 @@ const bundle = bundleObject(
 		blockNumber: quantity,
 		stateBlockNumber: blockNumberOrTag.default("latest"),
 		timestamp: seconds.nullish(),
+		minTimestamp: withoutEffect,
+		maxTimestamp: withoutEffect,
 		revertingTxHashes: withoutEffect,
 		replacementUuid: withoutEffect,
 	},

@@ -10,12 +10,15 @@ import {
 	address,
 	blockNumberOrTag,
 	boundedList,
+	count,
 	exactObject,
 	hash,
 	hexData,
 	quantity,
 	RAW_PARAMS_SIZE,
 	rawBytes,
+	seconds,
+	time,
 } from "../../../shared/jsonrpc/method.ts";
 import {
 	type CallBundle,
@@ -29,18 +32,9 @@ import { bundleClient, bundleObject, withoutEffect } from "../bundleRequests.ts"
 import { chargeAuthorizations, type MethodDependencies, relayMethod } from "../methodDependencies.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
-/** Largest block number and time: both must fit into a JSON number. */
-const MAX_COUNT = BigInt(Number.MAX_SAFE_INTEGER);
 /** Largest gas and fee: nodes read them into 64 bits. */
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-export const seconds = z
-	.int({ error: "expected whole seconds since the epoch" })
-	.min(0, { error: "expected whole seconds since the epoch" });
-/** A number that fits JSON. */
-export const count = quantity
-	.refine((value) => value <= MAX_COUNT, { error: "expected a number below 2^53" })
-	.transform(Number);
 const uint64 = quantity.refine((value) => value <= MAX_UINT64, { error: "expected a number of 64 bits" });
 
 const element = z.union([hash, rawBytes("a signed transaction, or the hash of a shared one, as 0x hex")], {
@@ -111,7 +105,7 @@ const call = exactObject({
 
 const blockOverride = exactObject({
 	blockNumber: count.optional(),
-	timestamp: z.union([seconds, count], { error: "expected seconds since the epoch" }).optional(),
+	timestamp: time.optional(),
 	coinbase: address.optional(),
 	gasLimit: uint64.optional(),
 	baseFee: uint64.optional(),

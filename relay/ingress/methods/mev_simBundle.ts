@@ -3,11 +3,11 @@
 
 import { z } from "zod";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
-import { blockNumberOrTag, quantity, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
+import { blockNumberOrTag, count, quantity, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import type { BundleResult } from "../../domain/callMany.ts";
 import { bundleClient, bundleObject, type ShareBundle, shareBundle } from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
-import { count, readElements } from "./eth_callMany.ts";
+import { readElements } from "./eth_callMany.ts";
 
 const options = bundleObject(
 	{ parentBlock: blockNumberOrTag.nullish(), blockNumber: quantity.nullish(), timestamp: count.nullish() },

@@ -116,16 +116,32 @@ test("what differs: a bid by priority fees alone pays nothing", async () => {
 	assert.match(message, /^backrun pays nothing to the fee recipient/);
 });
 
-test("what differs: a time range is refused by its name, as the documentation's example has one", async () => {
+test("a bid is for blocks of its times: the builder is told, and the documentation's example is one of the past", async () => {
 	const target = await seen();
-	const { raw } = backrun(4_000n);
+	const { raw, hash } = backrun(4_000n);
 	const { error } = await bot.bundle(await documented(target, raw, { maxTimestamp: 1_615_920_932 }));
-	const { code, message } = error as { code: number; message: string };
-	assert.equal(code, -32602);
-	assert.match(
-		message,
-		/bundle\.maxTimestamp: expected none, or 0: a bundle is for blocks, whatever their time/,
+	assert.deepEqual(error, {
+		...{ code: -32000, message: "bundle maxTimestamp 1615920932 is in the past" },
+		data: { reason: "BLOCK_PAST" },
+	});
+	const { timestamp } = (await fixture.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as Fields;
+	const next = Number(timestamp) + 12;
+	const late = String((await bot.bundle(await documented(target, raw, { minTimestamp: next + 1 }))).result);
+	const { body } = await fixture.bundle(late);
+	assert.deepEqual(
+		(body as { blocks: Fields[] }).blocks.map(({ stage, reason }) => [stage, reason]),
+		[["ACCEPTED", "timestamp"]],
 	);
+	const times = { minTimestamp: next, maxTimestamp: next };
+	assert.equal((await bot.bundle(await documented(target, raw, times))).result, late);
+	const sent = await until("the builder has it", () =>
+		fixture.system.builder.requests("eth_sendBundle").find((one) => JSON.stringify(one).includes(raw)),
+	);
+	const { minTimestamp, maxTimestamp } = sent.params[0] as Fields;
+	assert.deepEqual({ minTimestamp, maxTimestamp }, times);
+	await fixture.system.nextBlock();
+	const block = await fixture.system.chain.rpc("eth_getBlockByNumber", ["latest", false]);
+	assert.ok((block as { transactions: string[] }).transactions.includes(hash));
 });
 
 test("what differs: a bid is for one block; the same bot bids again for the next one", async () => {

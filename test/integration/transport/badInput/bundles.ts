@@ -105,10 +105,15 @@ const SEND: readonly CallRow[] = [
 
 const foreign = (keys: readonly string[], value: unknown) =>
 	Object.fromEntries(keys.map((key) => [`${key} ${JSON.stringify(value)}`, [{ txs: PAIR, [key]: value }]]));
-const BLOCKS = "none, or 0: a bundle is for blocks, whatever their time";
+const TIME = "whole seconds since the epoch";
 const FOREIGN: readonly CallRow[] = [
-	...send(`bundle.minTimestamp: expected ${BLOCKS}`, foreign(["minTimestamp"], 1_700_000_000)),
-	...send(`bundle.maxTimestamp: expected ${BLOCKS}`, foreign(["maxTimestamp"], "0x1")),
+	...["soon", "1700000000", "0x01", -1, 1.5, 2 ** 53, {}].flatMap((time) =>
+		send(`bundle.minTimestamp: expected ${TIME}`, foreign(["minTimestamp"], time)),
+	),
+	...send(`bundle.maxTimestamp: expected ${TIME}`, foreign(["maxTimestamp"], true)),
+	...send("bundle.maxTimestamp: expected minTimestamp or later, or 0 for no limit", {
+		"times of which the last is before the first": [{ txs: PAIR, minTimestamp: 2, maxTimestamp: "0x1" }],
+	}),
 	...send(
 		"bundle.revertingTxHashes: expected none, or []: no backrun may revert; in a plain bundle say canRevert, by mev_sendBundle",
 		foreign(["revertingTxHashes"], [TARGET]),

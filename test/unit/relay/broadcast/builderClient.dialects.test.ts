@@ -12,7 +12,7 @@ import {
 } from "../../../../relay/broadcast/builderClient.ts";
 import { targetBundle } from "../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
-import type { BundleRefund, OutgoingBundle } from "../../../../relay/domain/bundle.ts";
+import type { BundleRefund, OutgoingBundle, TimeRange } from "../../../../relay/domain/bundle.ts";
 import { AMSTERDAM, OSAKA } from "../../../support/forks.ts";
 import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
@@ -79,6 +79,7 @@ interface Options {
 	readonly targetMayRevert?: boolean;
 	readonly backrunMayRevert?: boolean;
 	readonly mayDrop?: boolean;
+	readonly times?: TimeRange;
 }
 
 /** The call that hands over a target with its backrun. */
@@ -89,7 +90,7 @@ function sent(dialect: BuilderRow["dialect"], options: Options): unknown {
 			{ tx: TARGET, mayRevert: options.targetMayRevert ?? true, mayDrop: false },
 			{ tx: BACKRUN, mayRevert: options.backrunMayRevert ?? false, mayDrop: options.mayDrop ?? true },
 		],
-		...{ client: "192.0.2.1", requestId: null, isPlain: false, block: 255 },
+		...{ client: "192.0.2.1", requestId: null, isPlain: false, block: 255, times: options.times ?? null },
 		refund: options.refund === undefined ? REFUND : options.refund,
 	};
 	return json(bundleCall(row({ dialect, ...options.row }), bundle, UUID));
@@ -135,6 +136,16 @@ const BACKRUNS: Readonly<Record<string, readonly [Options, object, object]>> = {
 		{ refund: { ...REFUND, of: TARGET.hash, bodyIdx: 1 } },
 		{ ...ASKED, refundTxHashes: [TARGET.hash] },
 		shared(1, 90),
+	],
+	"a time from which it is valid": [
+		{ times: { from: 12, until: Number.POSITIVE_INFINITY } },
+		{ ...ASKED, minTimestamp: 12 },
+		shared(0, 90),
+	],
+	"a time until which it is valid": [
+		{ times: { from: 0, until: 24 } },
+		{ ...ASKED, maxTimestamp: 24 },
+		shared(0, 90),
 	],
 	"a refund of nothing": [{ refund: { ...REFUND, percent: 0 } }, {}, {}],
 	"no refund": [{ refund: null }, {}, {}],

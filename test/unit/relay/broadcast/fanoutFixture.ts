@@ -99,7 +99,7 @@ export function bid(
 			{ tx: TARGET.tx, mayRevert: true, mayDrop: false },
 			{ tx: backrun, mayRevert: false, mayDrop: true },
 		],
-		block: options.block ?? 101,
+		...{ block: options.block ?? 101, times: null },
 		refund: options.refund === undefined ? REFUND : options.refund,
 		...{ client, requestId: null, isPlain },
 	};

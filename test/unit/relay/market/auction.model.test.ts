@@ -154,7 +154,7 @@ class Run {
 		fixture.simulations.pays.set(label, this.#pays(modelBid));
 		const outcome = await fixture
 			.send({
-				...{ owner, network: client, uuid, builders: one.builders, target: target.tx.hash },
+				...{ owner, network: client, uuid, times: null, builders: one.builders, target: target.tx.hash },
 				blocks: { first: BigInt(first), last: BigInt(first + one.span) },
 				backrun: rawTransaction(tx),
 			})

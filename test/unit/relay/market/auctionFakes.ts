@@ -182,6 +182,8 @@ export class FakeBundleSender implements BundleSender {
 	all: readonly string[] = ["a", "b"];
 	/** Builders that accept a bundle with a refund. */
 	refunding: readonly string[] = ["a", "b"];
+	/** Builders that keep bundles to their times. */
+	timed: readonly string[] = ["a", "b"];
 	readonly lines: string[] = [];
 	readonly sent: OutgoingBundle[] = [];
 	last: BundleAnswered | null = null;
@@ -213,6 +215,10 @@ export class FakeBundleSender implements BundleSender {
 
 	names(): readonly string[] {
 		return this.all;
+	}
+
+	keepsTimes(name: string): boolean {
+		return this.timed.includes(name);
 	}
 
 	terms(name: string, percent: number) {

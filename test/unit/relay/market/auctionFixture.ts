@@ -6,7 +6,12 @@ import assert from "node:assert/strict";
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
 import { PLAIN_LIMITS, type PlainLimits } from "../../../../relay/auction/plainBundle.ts";
-import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
+import type {
+	BidRequest,
+	BundleOutcome,
+	PlainBundleRequest,
+	TimeRange,
+} from "../../../../relay/domain/bundle.ts";
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
@@ -62,6 +67,7 @@ export interface BidOptions {
 	readonly uuid?: string;
 	readonly first?: number;
 	readonly last?: number;
+	readonly times?: TimeRange;
 	readonly builders?: readonly string[];
 }
 
@@ -236,6 +242,7 @@ export class AuctionFixture {
 		const request = {
 			...{ owner, network: options.client ?? owner },
 			blocks: { first: numberOrNull(options.first), last: numberOrNull(options.last) },
+			times: options.times ?? null,
 			uuid: options.uuid ?? null,
 			builders: options.builders ?? null,
 			target: target.tx.hash,
@@ -343,6 +350,14 @@ export class AuctionFixture {
 		return events.filter((event): event is Extract<typeof event, { type: T }> => event.type === type);
 	}
 
+	/** So many slots are missed before the next block, as the consensus layer publishes it. */
+	async missSlots(count: number): Promise<void> {
+		const next = nextOf(this.head);
+		this.tip.set(this.head, { ...next, timestamp: next.timestamp + count * 12 });
+		this.market.nextBlockChanged();
+		await this.turn();
+	}
+
 	/** Runs everything that is ready: places are worked out in a turn of their own, what they need is simulated, and so on. */
 	async turn(): Promise<void> {
 		for (let i = 0; i < TURNS; i += 1) await this.clock.advance(0);
@@ -381,7 +396,8 @@ export class PlainFixture extends AuctionFixture {
 			return { raw, canRevert: mayRevert.includes(entry) };
 		});
 		return this.submit({
-			...{ owner: "me", network: rest.owner ?? "me", uuid: null, builders: null, refund: null, ...rest },
+			...{ owner: "me", network: rest.owner ?? "me", uuid: null, times: null, builders: null, refund: null },
+			...rest,
 			blocks: { first: numberOrNull(first), last: numberOrNull(last) },
 			body,
 		});

@@ -60,6 +60,65 @@ function backrun(fixture: AuctionFixture) {
 	return { tx };
 }
 
+/** Of a bid for 101 to 103, whose times are 1212, 1224 and 1236: what it is for; its status while 101 is awaited, and behind it. */
+for (const [times, now, then] of [
+	[{ from: 1_212, until: 1_212 }, "BEST", ["targetNotIncluded", "timestamp"]],
+	[{ from: 1_213, until: 1_236 }, "ACCEPTED timestamp", ["timestamp", "targetNotIncluded"]],
+] as const) {
+	test(`a bid for times from ${times.from} to ${times.until} takes part in the auction of those blocks alone`, async () => {
+		const { fixture, target } = await withTarget();
+		const a = await fixture.accepted("A", target, 9n, { ...RANGE, times });
+		await fixture.accepted("B", target, 5n, { ...RANGE, owner: "you" });
+		const first = now === "BEST" ? ["send T A for 101 to a,b"] : ["send T B for 101 to a,b"];
+		assert.deepEqual([fixture.builders.take(), fixture.status(a, 101)], [first, now]);
+		await fixture.block();
+		await fixture.look(target);
+		const second = now === "BEST" ? ["send T B for 102 to a,b"] : ["send T A for 102 to a,b"];
+		assert.deepEqual(fixture.builders.take(), second);
+		await fixture.block();
+		const stages = [101, 102].map((block) => fixture.status(a, block));
+		assert.deepEqual(
+			stages,
+			then.map((reason) => `NOT_INCLUDED ${reason}`),
+		);
+	});
+}
+
+test("when slots are missed before the next block, bids go out or are cancelled by its new time", async () => {
+	const { fixture, target } = await withTarget({ places: 2 });
+	const a = await fixture.accepted("A", target, 9n, { times: { from: 0, until: 1_212 } });
+	const b = await fixture.accepted("B", target, 5n, { owner: "you", times: { from: 1_224, until: 1_224 } });
+	fixture.builders.take();
+	await fixture.missSlots(1);
+	assert.deepEqual(fixture.builders.take(), ["cancel backrun T for 101 at a,b", "send T B for 101 to a,b"]);
+	assert.deepEqual([fixture.status(a, 101), fixture.status(b, 101, "you")], ["ACCEPTED timestamp", "BEST"]);
+});
+
+test("a bid that was sent and whose block comes late was left out for its time, and lost to nobody", async () => {
+	const { fixture, target } = await withTarget();
+	const a = await fixture.accepted("A", target, 9n, { times: { from: 0, until: 1_211 + 1 } });
+	const late = fixture.chain.make([target], "late");
+	await fixture.came({ applied: [{ ...late, timestamp: 1_224 }], reverted: [] });
+	assert.deepEqual(
+		[fixture.status(a, 101), fixture.detail(a, 101)?.winner],
+		["NOT_INCLUDED timestamp", null],
+	);
+});
+
+test("the same bid again with other times replaces it at the builders, with its status", async () => {
+	const { fixture, target } = await withTarget();
+	const a = await fixture.accepted("A", target, 9n, { times: { from: 0, until: 1_212 } });
+	await fixture.accepted("A", target, 9n, { times: { from: 0, until: 1_224 } });
+	assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b", "send T A for 101 to a,b"]);
+	assert.deepEqual(
+		[fixture.builders.sent.at(-1)?.times?.until, fixture.status(a, 101), fixture.bids.size],
+		[1_224, "BEST", 1],
+	);
+	await fixture.accepted("A", target, 9n, { times: { from: 1_224, until: 1_224 } });
+	assert.deepEqual(fixture.builders.take(), ["cancel backrun T for 101 at a,b"]);
+	assert.equal(fixture.status(a, 101), "ACCEPTED timestamp");
+});
+
 /** A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been sent for 102 yet. */
 async function atNextHead(pays: Pays = 9n) {
 	const { fixture, target } = await withTarget();

@@ -17,7 +17,7 @@ function resultOf(outcome: BundleOutcome): readonly [string, boolean] {
 
 /** A bid as it is sent, of these bytes. */
 function raw(target: string, backrun: Buffer): BidRequest {
-	const rest = { owner: "me", network: "me", uuid: null, builders: null };
+	const rest = { owner: "me", network: "me", uuid: null, times: null, builders: null };
 	return { ...rest, blocks: { first: null, last: null }, target, backrun };
 }
 

@@ -286,6 +286,75 @@ describe("at each head", () => {
 	});
 });
 
+/** Of a bundle for 101 to 103, whose times are 1212, 1224 and 1236: what it is for, the blocks that it is tried and sent for. */
+const TIMES = [
+	["a time at which the first block is", { from: 1_212, until: 1_212 }, [101]],
+	["no time before the second block's", { from: 1_213, until: Number.POSITIVE_INFINITY }, [102, 103]],
+	["no time behind the second block's", { from: 0, until: 1_224 }, [101, 102]],
+	["a time between two blocks", { from: 1_213, until: 1_223 }, []],
+] as const;
+for (const [name, times, blocks] of TIMES) {
+	test(`a bundle for ${name} is sent for the blocks of that time, and its status says why it is not for others`, async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], { first: 101, last: 103, times });
+		for (let i = 0; i < 3; i += 1) await fixture.block();
+		assert.deepEqual(
+			fixture.lines(),
+			blocks.map((block) => `send t1 for ${block} to a,b`),
+		);
+		// It may well fail at another time. Only where there is no right one it is simulated at a wrong one.
+		assert.deepEqual(
+			[...new Set(fixture.tried())],
+			(blocks.length > 0 ? blocks : [101]).map((block) => `t1 in ${block}`),
+		);
+		assert.deepEqual(
+			[101, 102, 103].map((block) => fixture.status(hash, block)),
+			[101, 102, 103].map(
+				(block) => `NOT_INCLUDED ${blocks.some((one) => one === block) ? "notChosen" : "timestamp"}`,
+			),
+		);
+	});
+}
+
+test("when slots are missed before the next block, bundles go out or are cancelled by its new time", async () => {
+	const fixture = new Fixture();
+	const early = await fixture.taken([1], { first: 101, times: { from: 0, until: 1_212 } });
+	const late = await fixture.taken([2], { first: 101, times: { from: 1_224, until: 1_224 } });
+	assert.deepEqual(fixture.lines(), [SENT]);
+	await fixture.missSlots(1);
+	assert.deepEqual(fixture.lines(), ["cancel it for 101 at a,b", "send t2 for 101 to a,b"]);
+	assert.deepEqual(fixture.statuses(101, early, late), ["NOT_INCLUDED timestamp", "SENT"]);
+	// A time that was published may be taken back.
+	await fixture.missSlots(0);
+	assert.deepEqual(fixture.statuses(101, early, late), ["SENT", "NOT_INCLUDED timestamp"]);
+});
+
+test("a bundle with a time that has passed is refused, and one with a time goes only to builders that check it", async () => {
+	const fixture = new Fixture();
+	const times = { from: 0, until: 1_199 };
+	assert.equal(await fixture.refused([1], { times }), "BLOCK_PAST bundle maxTimestamp 1199 is in the past");
+	fixture.builders.timed = ["b"];
+	const timed = { times: { from: 1_212, until: 1_212 } };
+	await fixture.taken([1], timed);
+	assert.deepEqual(fixture.lines(), ["send t1 for 101 to b"]);
+	const none = "NO_BIDDING none of the builders takes minTimestamp and maxTimestamp";
+	assert.equal(await fixture.refused([1], { ...timed, builders: ["a"] }), none);
+});
+
+test("the same bundle again with other times replaces it at the builders", async () => {
+	const fixture = new Fixture();
+	const times = [
+		{ from: 0, until: 1_212 },
+		{ from: 1_212, until: Number.POSITIVE_INFINITY },
+	];
+	for (const one of times) await fixture.taken([1], { times: one });
+	assert.deepEqual(
+		fixture.builders.sent.map((one) => one.times),
+		times,
+	);
+	assert.equal(fixture.names, 1);
+});
+
 /** What happens while it is tried for 102, what goes out then, and what its record says of 102. */
 const MEANWHILE: readonly (readonly [
 	name: string,

@@ -104,7 +104,7 @@ const PLAIN = {
 	],
 };
 const BID = { ...PLAIN, inclusion: { block: "0x8" }, body: [{ hash: TARGET }, { tx: raw("cc") }] };
-const envelope = { owner: ADDRESS, network: ADDRESS, uuid: null, builders: null };
+const envelope = { owner: ADDRESS, network: ADDRESS, uuid: null, times: null, builders: null };
 
 const RAW = `0x02${"Cd".repeat(99)}`;
 const SEND = { txs: [TARGET, RAW] };
