@@ -282,6 +282,8 @@ export async function makeCore(
 			clock,
 		}),
 		builderNames: config.BUILDERS.map((row) => row.name),
+		buildersOf: (path) => fanout.allowed(path),
+		txTtlBlocks: config.TX_TTL_BLOCKS,
 		refundPercent: config.REFUND_PERCENT,
 		charge,
 		clock,

@@ -15,6 +15,7 @@ import {
 } from "../shared/ethereum/transaction.ts";
 import {
 	cancelsSoftly,
+	isOwnedBy,
 	type Owner,
 	pastOwners,
 	standingCount,
@@ -168,7 +169,11 @@ export class Pipeline {
 	async #join(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { transactions } = this.#deps;
 		const { owners = [] } = transactions.records.get(tx.hash)?.record ?? {};
-		const joined = withOwner(owners, ownerOf(tx, submission));
+		const owner = ownerOf(tx, submission);
+		const isOut = (transactions.pool.get(tx.hash)?.sentTo.size ?? 0) > 0;
+		// Those who got it from its sender, such as a builder, take it from no other one.
+		const isOwn = owner.signed || isOwnedBy(owners, owner.address);
+		const joined = withOwner(owners, isOut && !isOwn ? { ...owner, builders: null } : owner);
 		if (joined !== owners) await transactions.changes.changeOwners(tx.hash, joined, "joined");
 		return knownOutcome(tx.hash);
 	}

@@ -18,6 +18,10 @@ export interface OwnerOptions {
 	/** Lower-case address that gets the refund; null: the sender. */
 	readonly refundRecipient: string | null;
 	readonly referrer: string | null;
+	/** Whether searchers may see nothing of it, whatever the path. */
+	readonly isHidden: boolean;
+	/** Names of the allowed builders; null: all that the path allows. */
+	readonly builders: readonly string[] | null;
 }
 
 /** One who submitted a transaction, with all that it asked for. */
@@ -139,12 +143,12 @@ export function standingCount(owners: readonly Owner[]): number {
 export function termsOf<P extends OwnedPath>(owners: readonly Owner<P>[]): Terms<P> {
 	const [first] = owners;
 	if (first === undefined) throw new RangeError("a transaction without an owner");
-	const { paths, refundRecipient, referrer } =
+	const { paths, refundRecipient, referrer, isHidden, builders } =
 		owners.length === 1 ? first : (owners.find(({ signed }) => signed) ?? owners.reduce(merged));
 	const path = paths.length === 1 ? (paths[0] as P) : strictest(paths);
 	// As for a client that is none of them.
 	const softCancellations = cancelsSoftly(owners, null);
-	return { path, paths, softCancellations, refundRecipient, referrer };
+	return { path, paths, softCancellations, refundRecipient, referrer, isHidden, builders };
 }
 
 function strictest<P extends OwnedPath>(paths: readonly P[]): P {
@@ -161,9 +165,25 @@ function merged<P extends OwnedPath>(one: Owner<P>, other: Owner<P>): Owner<P> {
 		softCancellations: one.softCancellations || other.softCancellations,
 		refundRecipient: one.refundRecipient === other.refundRecipient ? one.refundRecipient : null,
 		referrer: one.referrer === other.referrer ? one.referrer : null,
+		isHidden: one.isHidden || other.isHidden,
+		builders: inBoth(one.builders, other.builders),
 		// Its owner has ended it, and wallets send the bytes of all that they think pending again and again.
 		cancelled: one.address === null ? one.cancelled && other.cancelled : one.cancelled,
 	};
+}
+
+/** The builders that both allow; where there are none those of the first, who would have it mined. */
+function inBoth(one: Owner["builders"], other: Owner["builders"]): Owner["builders"] {
+	if (one === null || other === null) return one ?? other;
+	const both = one.filter((name) => other.includes(name));
+	return both.length > 0 ? both : one;
+}
+
+/** Whether the same builders are allowed. */
+export function areSameBuilders(one: Owner["builders"], other: Owner["builders"]): boolean {
+	return (
+		one === other || (one?.length === other?.length && one?.every((name) => other?.includes(name)) === true)
+	);
 }
 
 function isSame(one: Owner, other: Owner): boolean {
@@ -172,6 +192,8 @@ function isSame(one: Owner, other: Owner): boolean {
 		one.softCancellations === other.softCancellations &&
 		one.refundRecipient === other.refundRecipient &&
 		one.referrer === other.referrer &&
+		one.isHidden === other.isHidden &&
+		areSameBuilders(one.builders, other.builders) &&
 		one.cancelled === other.cancelled &&
 		one.paths.length === other.paths.length &&
 		one.paths.every((path) => other.paths.includes(path))
@@ -181,6 +203,7 @@ function isSame(one: Owner, other: Owner): boolean {
 /** An owner as JSON values, without fields that have their default. */
 export function storedOwner(owner: Owner): object {
 	const { address, signed, paths, softCancellations: soft, refundRecipient, referrer, cancelled } = owner;
+	const { isHidden: hidden, builders } = owner;
 	return {
 		paths,
 		...(address === null ? {} : { address }),
@@ -188,6 +211,8 @@ export function storedOwner(owner: Owner): object {
 		...(soft ? { soft } : {}),
 		...(refundRecipient === null ? {} : { refundRecipient }),
 		...(referrer === null ? {} : { referrer }),
+		...(hidden ? { hidden } : {}),
+		...(builders === null ? {} : { builders }),
 		...(cancelled ? { cancelled } : {}),
 	};
 }
@@ -196,11 +221,13 @@ export function storedOwner(owner: Owner): object {
 export function readOwner(stored: unknown): Owner | null {
 	const { paths, address = null, ...rest } = (stored ?? {}) as Record<string, unknown>;
 	const { signed = false, soft = false, cancelled = false, refundRecipient = null, referrer = null } = rest;
+	const { hidden = false, builders = null } = rest;
 	const known: readonly unknown[] = STRICTEST_FIRST;
 	const isRead =
 		Array.isArray(paths) &&
 		paths.length > 0 &&
 		paths.every((path) => known.includes(path)) &&
+		(builders === null || (Array.isArray(builders) && builders.every((name) => typeof name === "string"))) &&
 		[address, refundRecipient, referrer].every((one) => one === null || typeof one === "string");
 	if (!isRead) return null;
 	const [isSigned, softCancellations, isCancelled] = [signed === true, soft === true, cancelled === true];
@@ -211,6 +238,8 @@ export function readOwner(stored: unknown): Owner | null {
 		softCancellations,
 		refundRecipient: refundRecipient as string | null,
 		referrer: referrer as string | null,
+		isHidden: hidden === true,
+		builders: builders as readonly string[] | null,
 		cancelled: isCancelled,
 	};
 }

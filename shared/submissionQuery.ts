@@ -1,23 +1,45 @@
-// Reads the query parameters of submissions, with names in any case. Unknown ones are ignored, but a misspelt name is an error,
-// so that no user wrongly believes a protection to be on.
+// Reads the query parameters of submissions, ours and Flashbots', with names in any case. Unknown ones are ignored, but a
+// misspelt name is an error, so that no user wrongly believes a protection to be on.
 
 import { parseAddress } from "./ethereum/hex.ts";
 import { RpcError } from "./jsonrpc/errors.ts";
 import { nearest } from "./nearest.ts";
 
-interface SubmissionQuery {
+export interface SubmissionQuery {
 	/** Has no effect on some paths. */
 	readonly softCancellations: boolean;
 	/** Lower-case address for the refund, or null. */
 	readonly refundRecipient: string | null;
 	readonly referrer: string | null;
+	/** Whether searchers may see nothing of it, whatever the path. */
+	readonly isHidden: boolean;
+	/** Names of the allowed builders, in any case; null: all that the path allows. */
+	readonly builders: readonly string[] | null;
+	/** Percent of the refund that was asked for; null: none was. */
+	readonly refundPercent: number | null;
+	/** Blocks of its life that were asked for; null: none were. */
+	readonly blockRange: number | null;
 }
+
+/** What a request without a query asks for. */
+export const NO_QUERY: SubmissionQuery = {
+	...{ softCancellations: false, refundRecipient: null, referrer: null },
+	...{ isHidden: false, builders: null, refundPercent: null, blockRange: null },
+};
 
 /** In characters. */
 export const MAX_REFERRER_LENGTH = 64;
 /** Two names of one flag. */
 const SOFT_CANCEL = ["softCancellations", "softcancel"] as const;
-const NAMES: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer"];
+/** Flashbots Protect's parameters. https://docs.flashbots.net/flashbots-protect/settings-guide */
+const FLASHBOTS = ["hint", "builder", "refund", "originId", "useMempool", "blockRange"] as const;
+const NAMES: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer", ...FLASHBOTS];
+/** Hints with which the feed may show a transaction, and those that would need a feed of less. */
+const SHOWN: readonly string[] = ["calldata", "full"];
+const HINTS = [
+	...SHOWN,
+	...["logs", "hash", "tx_hash", "contract_address", "function_selector", "default_logs", "special_logs"],
+];
 const MAX_QUERY_LENGTH = 1_024;
 /** Longer names are not compared with the known ones. */
 const MAX_NAME_LENGTH = 24;
@@ -33,34 +55,97 @@ export function boundedQuery(search: string): string {
 	return kept.toString();
 }
 
+/** Whether the query has one of Flashbots' parameters. */
+export function hasFlashbots(search: string): boolean {
+	const names = new Set(Array.from(new URLSearchParams(search).keys(), (name) => name.toLowerCase()));
+	return FLASHBOTS.some((name) => names.has(name.toLowerCase()));
+}
+
+/** What a query that was kept asks for; null: it can't be read, as one that an earlier version took. */
+export function keptQuery(search: string): SubmissionQuery | null {
+	if (search === "") return NO_QUERY;
+	try {
+		return readSubmissionQuery(new URLSearchParams(search));
+	} catch {
+		return null;
+	}
+}
+
 /** Throws RpcError `invalidParams` naming the parameter and what was expected. */
 export function readSubmissionQuery(given: URLSearchParams): SubmissionQuery {
 	const query = new URLSearchParams();
 	for (const [name, value] of given) {
 		const meant = name.length <= MAX_NAME_LENGTH ? nearest(name, NAMES) : null;
 		if (meant === null) continue;
-		if (meant.toLowerCase() !== name.toLowerCase()) throw bad(name, `the name ${meant}`);
+		if (meant.toLowerCase() !== name.toLowerCase()) throw badParameter(name, `the name ${meant}`);
 		query.append(meant, value);
 	}
 	return {
 		softCancellations: SOFT_CANCEL.map((parameter) => flag(query, parameter)).includes(true),
-		refundRecipient: address(query, "refundRecipient"),
+		...refund(query),
 		referrer: referrer(query),
+		...flashbotsOnly(query),
 	};
 }
 
 /** The query that asks for this, without "?"; what {@link readSubmissionQuery} reads back. */
-export function submissionQuery({ softCancellations, refundRecipient, referrer }: SubmissionQuery): string {
+export function submissionQuery({
+	softCancellations,
+	refundRecipient,
+	referrer,
+	isHidden,
+	builders,
+}: Omit<SubmissionQuery, "refundPercent" | "blockRange">): string {
 	const query = new URLSearchParams();
 	if (softCancellations) query.set("softCancellations", "true");
 	if (refundRecipient !== null) query.set("refundRecipient", refundRecipient);
 	if (referrer !== null) query.set("referrer", referrer);
+	if (isHidden || builders !== null) query.set("hint", isHidden ? "hash" : "calldata");
+	for (const name of builders ?? []) query.append("builder", name);
 	return query.toString();
+}
+
+/**
+ * Flashbots shows searchers what the hints name. The feed shows all but the signature, or nothing: so a transaction with any of
+ * these parameters is hidden, unless there is a hint of its call data.
+ */
+function flashbotsOnly(
+	query: URLSearchParams,
+): Pick<SubmissionQuery, "isHidden" | "builders" | "blockRange"> {
+	const hints = query.getAll("hint");
+	if (hints.some((hint) => !HINTS.includes(hint))) throw badParameter("hint", `one of ${HINTS.join(", ")}`);
+	const isShown = hints.some((hint) => SHOWN.includes(hint));
+	if (!isShown && hints.includes("logs"))
+		throw badParameter("hint", "calldata beside logs: searchers see all but the signature, or nothing");
+	if (flag(query, "useMempool"))
+		throw badParameter("useMempool", "false: nothing goes to the public mempool");
+	const builders = query.getAll("builder");
+	const blockRange = single(query, "blockRange");
+	if (blockRange !== null && !/^\d{1,4}$/.test(blockRange))
+		throw badParameter("blockRange", "a number of blocks");
+	return {
+		isHidden: !isShown && FLASHBOTS.some((name) => query.has(name)),
+		builders: builders.length === 0 ? null : [...new Set(builders)],
+		blockRange: blockRange === null ? null : Number(blockRange),
+	};
+}
+
+/** Who gets it: our parameter's address, or that of Flashbots' `address:percent`. */
+function refund(query: URLSearchParams): Pick<SubmissionQuery, "refundRecipient" | "refundPercent"> {
+	const own = address(query, "refundRecipient");
+	const values = query.getAll("refund");
+	if (values.length === 0) return { refundRecipient: own, refundPercent: null };
+	if (values.length > 1) throw badParameter("refund", "one recipient");
+	if (own !== null) throw badParameter("refund", "no refundRecipient beside it");
+	const [, recipient, percent] = /^(0x[0-9a-f]{40}):(\d{1,3})$/i.exec(values[0] ?? "") ?? [];
+	const refundRecipient = parseAddress(recipient ?? "");
+	if (refundRecipient === null) throw badParameter("refund", "an address and a percent: 0x…:90");
+	return { refundRecipient, refundPercent: Number(percent) };
 }
 
 function single(query: URLSearchParams, name: string): string | null {
 	const values = query.getAll(name);
-	if (values.length > 1) throw bad(name, "once");
+	if (values.length > 1) throw badParameter(name, "once");
 	return values[0] ?? null;
 }
 
@@ -68,26 +153,29 @@ function flag(query: URLSearchParams, name: string): boolean {
 	const value = single(query, name);
 	if (value === null || value === "false" || value === "0") return false;
 	if (value === "true" || value === "1") return true;
-	throw bad(name, "true or false");
+	throw badParameter(name, "true or false");
 }
 
 function address(query: URLSearchParams, name: string): string | null {
 	const value = single(query, name);
 	if (value === null) return null;
 	const parsed = parseAddress(value);
-	if (parsed === null) throw bad(name, "an address of 20 bytes as 0x hex");
+	if (parsed === null) throw badParameter(name, "an address of 20 bytes as 0x hex");
 	return parsed;
 }
 
 function referrer(query: URLSearchParams): string | null {
-	const value = single(query, "referrer");
+	const [own, origin] = [single(query, "referrer"), single(query, "originId")];
+	if (own !== null && origin !== null) throw badParameter("originId", "no referrer beside it");
+	const value = own ?? origin;
 	if (value === null || value === "") return null;
 	if ([...value].length > MAX_REFERRER_LENGTH) {
-		throw bad("referrer", `${MAX_REFERRER_LENGTH} characters at most`);
+		throw badParameter(own === null ? "originId" : "referrer", `${MAX_REFERRER_LENGTH} characters at most`);
 	}
 	return value;
 }
 
-function bad(name: string, expected: string): RpcError {
+/** The error of a parameter that is not as expected. */
+export function badParameter(name: string, expected: string): RpcError {
 	return new RpcError("invalidParams", `invalid params: ${name}: expected ${expected}`);
 }

@@ -2,6 +2,7 @@
 // interprets.
 
 import { parseAddress } from "../../shared/ethereum/hex.ts";
+import { hasFlashbots, keptQuery, submissionQuery } from "../../shared/submissionQuery.ts";
 import type { Dialect, DialectName } from "../domain/ports.ts";
 import type { BoostPath } from "../domain/request.ts";
 
@@ -103,6 +104,9 @@ const VERDICTS = phrase(
 	"(?![a-z])",
 );
 
+/** Its parameters that may be repeated. */
+const MANY: ReadonlySet<string> = new Set(["hint", "builder"]);
+
 /** Bounds of the header that lists dropped parameters. */
 const MAX_NAMES = 16;
 const MAX_NAME_LENGTH = 64;
@@ -125,10 +129,8 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				isPrivate: true,
 				isRevertProtected: true,
 				pages: "ours",
-				target: (path, search) => ({
-					target: search === "" ? `/${path}` : `/${path}?${search}`,
-					dropped: [],
-				}),
+				target: ownTarget,
+				whyUnfit: ({ search }) => beyondOwn(search),
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : `/tx/${hash}`),
 				isVerdict: () => false,
 			};
@@ -146,6 +148,8 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				isRevertProtected: true,
 				pages: "protect",
 				target: flashbotsTarget,
+				// Its `/fast` shows searchers in TEEs all but the signature, whatever the hints, and sends to all builders.
+				whyUnfit: ({ path, search }) => (path === "fast" ? beyondOwn(search) : null),
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : null),
 				isVerdict: (message) => VERDICTS.test(message.slice(0, 256)),
 			};
@@ -162,6 +166,7 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				isRevertProtected: false,
 				pages: null,
 				target: (_, search) => ({ target: "", dropped: named(new URLSearchParams(search).keys()) }),
+				whyUnfit: ({ search }) => beyondOwn(search),
 				statusPath: () => null,
 				isVerdict: () => false,
 			};
@@ -177,26 +182,58 @@ export function usualStatusUrl(name: DialectName, url: string): string | null {
 	return name === "flashbots" && PROTECT_HOST.test(new URL(url).hostname) ? PROTECT_STATUS_URL : null;
 }
 
+/** The same path; of Flashbots' parameters, which are not known there, those that have a name there. */
+function ownTarget(path: BoostPath, search: string): ReturnType<Dialect["target"]> {
+	const query = hasFlashbots(search) ? keptQuery(search) : null;
+	const own = query === null ? search : submissionQuery({ ...query, isHidden: false, builders: null });
+	return {
+		target: own === "" ? `/${path}` : `/${path}?${own}`,
+		dropped: query === null || query.blockRange === null ? [] : ["blockRange"],
+	};
+}
+
+/** Why a fallback that knows neither hints nor names of builders must not have it; null if it may. */
+function beyondOwn(search: string): string | null {
+	const query = keptQuery(search);
+	if (query === null || query.isHidden) return "the fallback may show it to searchers";
+	return query.builders === null ? null : "the fallback may send it to other builders";
+}
+
 /** Its root protects from reverts, `/fast` does not. Refund and origin have other names there; other parameters are dropped. */
 function flashbotsTarget(path: BoostPath, search: string): ReturnType<Dialect["target"]> {
 	const dropped = new Set<string>();
-	const kept = new Map<string, string>();
+	const kept: [string, string][] = [];
 	for (const [name, value] of new URLSearchParams(search)) {
-		const own = flashbotsParameter(name, value);
+		const own = flashbotsParameter(name.toLowerCase(), value);
+		const isRepeated = kept.some(([other]) => other === own?.[0]) && !MANY.has(own?.[0] ?? "");
 		// A repeated parameter: only the first counts.
-		if (own === null || kept.has(own[0])) dropped.add(name);
-		else kept.set(...own);
+		if (own === null || isRepeated) dropped.add(name);
+		else kept.push(own);
 	}
-	const query = [...kept].map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+	// Without one it would show its own choice.
+	const isHidden = hasFlashbots(search) && keptQuery(search)?.isHidden !== false;
+	if (isHidden && !kept.some(([name]) => name === "hint")) kept.push(["hint", "hash"]);
+	const query = kept.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
 	const target = FLASHBOTS_PATHS[path];
 	return { target: query === "" ? target : `${target}?${query}`, dropped: named(dropped) };
 }
 
+/** Names of parameters in lower case, their names at Flashbots, and what it takes. */
+const OF_FLASHBOTS: ReadonlyMap<string, readonly [string, RegExp]> = new Map([
+	["referrer", ["originId", /./]],
+	["originid", ["originId", /./]],
+	["refund", ["refund", /^0x[0-9a-f]{40}:\d{1,2}$/i]],
+	["hint", ["hint", /^[a-z_]+$/]],
+	["builder", ["builder", /./]],
+	["blockrange", ["blockRange", /^\d+$/]],
+]);
+
 /** Null if it has no such parameter, or would reject the value. */
 function flashbotsParameter(name: string, value: string): [string, string] | null {
-	if (name === "referrer" && value !== "") return ["originId", value];
-	const address = name === "refundRecipient" ? parseAddress(value) : null;
-	return address === null ? null : ["refund", `${address}:${REFUND_PERCENT}`];
+	const address = name === "refundrecipient" ? parseAddress(value) : null;
+	if (address !== null) return ["refund", `${address}:${REFUND_PERCENT}`];
+	const [own, pattern] = OF_FLASHBOTS.get(name) ?? [];
+	return own !== undefined && pattern?.test(value) ? [own, value] : null;
 }
 
 /** Names of dropped parameters, each once, percent-encoded for a header and shortened. */

@@ -3,7 +3,7 @@
 
 import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import { isOwnedBy, type Owner, termsOf, withOwner, withoutWish } from "../../shared/ownership.ts";
-import { readSubmissionQuery, submissionQuery } from "../../shared/submissionQuery.ts";
+import { keptQuery, NO_QUERY, submissionQuery } from "../../shared/submissionQuery.ts";
 import { type BoostPath, type Caller, ownAddress, type UpstreamName } from "./request.ts";
 import type { NewRow, Row } from "./row.ts";
 
@@ -21,7 +21,7 @@ export function onlyOwner({
 	softCancellations,
 	address,
 }: Pick<NewRow, "path" | "search" | "softCancellations" | "address">): Owner<BoostPath> {
-	const { refundRecipient, referrer } = search === "" ? NO_QUERY : queryOf(search);
+	const { refundRecipient, referrer, isHidden, builders } = keptQuery(search) ?? NO_QUERY;
 	return {
 		address: address === UNKNOWN_ADDRESS ? null : address,
 		signed: false,
@@ -29,19 +29,10 @@ export function onlyOwner({
 		softCancellations,
 		refundRecipient,
 		referrer,
+		isHidden,
+		builders,
 		cancelled: false,
 	};
-}
-
-const NO_QUERY = { refundRecipient: null, referrer: null };
-
-/** What a kept query says; one that can't be read, which an earlier version may have taken, says nothing. */
-function queryOf(search: string): Pick<Owner, "refundRecipient" | "referrer"> {
-	try {
-		return readSubmissionQuery(new URLSearchParams(search));
-	} catch {
-		return NO_QUERY;
-	}
 }
 
 /** The path and query that hold for these owners. */

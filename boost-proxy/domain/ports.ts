@@ -10,6 +10,7 @@ import type {
 	Delivery,
 	Fault,
 	Reading,
+	Route,
 	RoutingInfo,
 	TransportResult,
 	UpstreamName,
@@ -63,8 +64,8 @@ export interface Upstream {
 	readonly breaker: Breaker;
 	/** Null for our relay, which needs no translation. */
 	readonly dialect: Dialect | null;
-	/** Why transactions of `path` may never go there, as a message for the client; null if they may. */
-	whyUnfit(path: BoostPath): string | null;
+	/** Why transactions of `route` may never go there, as a message for the client; null if they may. */
+	whyUnfit(route: Route): string | null;
 	/**
 	 * Sends a transaction in the upstream's dialect, in a request of boost's own. An upstream that answers `nonce too low` but
 	 * knows the hash counts as `acknowledged`. Null if the breaker is open: nothing was sent.
@@ -196,6 +197,8 @@ export interface Dialect {
 	readonly softCancels: boolean;
 	/** Path and query for a submission, and the names of query parameters that are dropped. */
 	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
+	/** Why transactions of `route` may never go there: what the query asks for can't be kept. Null if they may. */
+	whyUnfit(route: Route): string | null;
 	/** Unless a setting says otherwise: whether nobody else sees what it gets, and whether it protects from reverts. */
 	readonly isPrivate: boolean;
 	readonly isRevertProtected: boolean;

@@ -14,6 +14,13 @@ export type UpstreamName = (typeof UPSTREAMS)[number];
 export const BOOST_PATHS = ["fast", "noreverts"] as const;
 export type BoostPath = (typeof BOOST_PATHS)[number];
 
+/** How a transaction is submitted. */
+export interface Route {
+	readonly path: BoostPath;
+	/** The query, without "?". */
+	readonly search: string;
+}
+
 /**
  * Why an attempt brought no verdict. `refused`: no connection, so no byte was sent. `reset`: the connection ended
  * midway. `timeout`: no answer before the deadline. `httpStatus`: 5xx, a 4xx without a JSON-RPC body, or not ready: −32603

@@ -151,7 +151,7 @@ export function upstreamCheck({
 					: { ok: true };
 			}
 			if (fallback === null) return { ok: false, reason: "the relay is out, and there is no fallback" };
-			if (BOOST_PATHS.every((path) => fallback.whyUnfit(path) !== null)) {
+			if (BOOST_PATHS.every((path) => fallback.whyUnfit({ path, search: "" }) !== null)) {
 				return { ok: false, reason: "the relay is out, and the fallback may be given nothing" };
 			}
 			return fallback.breaker.isUnavailable

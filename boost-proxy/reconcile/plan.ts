@@ -3,7 +3,7 @@
 // what a client's request asks for at once (planSubmission, planCancel). What a row's presences at an upstream mean (`has`, `given`,
 // `lost`, …) is in domain/row.ts.
 
-import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
+import { type Route, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import { isHolder, isLifeOver, isLive, type Moment, NEXT_EPOCH, needsWork, type Row } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
 
@@ -20,8 +20,8 @@ export interface UpstreamHealth {
 	readonly canCancel: boolean;
 	/** Whether a self-transfer cancels a transaction that it holds, for free. */
 	readonly softCancels: boolean;
-	/** Whether transactions of `path` may go there. */
-	acceptsPath(path: BoostPath): boolean;
+	/** Whether transactions of `route` may go there. */
+	accepts(route: Route): boolean;
 }
 
 /** The configured upstreams. */
@@ -104,7 +104,7 @@ export function* plan(
  * {@link plan}, whose `nextNonce` this is. `came`: what came of it at those that were tried. `rows`: the account's live ones by nonce and arrival.
  */
 export function planSubmission(
-	{ agreed: { hash, path }, nonce }: SubmitAsk,
+	{ agreed, nonce }: SubmitAsk,
 	came: readonly Tried[],
 	rows: readonly Row[],
 	health: UpstreamHealths,
@@ -114,8 +114,8 @@ export function planSubmission(
 	const kind = came.at(-1)?.delivery?.kind;
 	if (kind === "acknowledged" || kind === "rejected") return null;
 	// From the end, since most come in the order of their nonces.
-	const row = rows.findLast((one) => one.hash === hash);
-	const to = firstFor({ hash, nonce, path }, came, rows, health);
+	const row = rows.findLast((one) => one.hash === agreed.hash);
+	const to = firstFor({ ...agreed, nonce }, came, rows, health);
 	if (row === undefined || to === null) return null;
 	if (to === "fallback" && !isAvailable(health.relay)) {
 		const lower = rows.slice(
@@ -124,7 +124,7 @@ export function planSubmission(
 		);
 		for (const action of plan(lower, health, time, nextNonce)) if (action.kind === "send") return action;
 	}
-	return { kind: "submit", row, to, others: isOpenFor(otherThan(to), path, came, health) };
+	return { kind: "submit", row, to, others: isOpenFor(otherThan(to), agreed, came, health) };
 }
 
 /**
@@ -132,13 +132,13 @@ export function planSubmission(
  * fallback while some of its rows are only there, and none only at the relay: the others of the nonce, or else all.
  */
 function firstFor(
-	{ hash, nonce, path }: Pick<Row, "hash" | "nonce" | "path">,
+	{ hash, nonce, ...route }: Route & Pick<Row, "hash" | "nonce">,
 	came: readonly Tried[],
 	rows: readonly Row[],
 	health: UpstreamHealths,
 ): UpstreamName | null {
-	const mayGoToRelay = isOpenFor("relay", path, came, health);
-	if (!isOpenFor("fallback", path, came, health)) return mayGoToRelay ? "relay" : null;
+	const mayGoToRelay = isOpenFor("relay", route, came, health);
+	if (!isOpenFor("fallback", route, came, health)) return mayGoToRelay ? "relay" : null;
 	if (!mayGoToRelay) return "fallback";
 	const siblings = rows.filter((one) => one.nonce === nonce && one.hash !== hash);
 	const known = siblings.length > 0 ? siblings : rows;
@@ -155,12 +155,12 @@ function otherThan(name: UpstreamName): UpstreamName {
 
 function isOpenFor(
 	name: UpstreamName,
-	path: BoostPath,
+	route: Route,
 	came: readonly Tried[],
 	health: UpstreamHealths,
 ): boolean {
 	const upstream = health[name];
-	return isAvailable(upstream) && upstream.acceptsPath(path) && !came.some(({ by }) => by === name);
+	return isAvailable(upstream) && upstream.accepts(route) && !came.some(({ by }) => by === name);
 }
 
 /**
@@ -229,7 +229,7 @@ function* planNonce(
 			if (!isThere && isBusy) progress.isBlocked = true;
 			continue;
 		}
-		if (need === "replacement" && !progress.health.acceptsPath(row.path)) {
+		if (need === "replacement" && !progress.health.accepts(row)) {
 			advance(progress, nonce, isThere);
 			yield { kind: "forget", row, to };
 			continue;
@@ -280,7 +280,7 @@ function needOf(row: Row, name: UpstreamName, health: UpstreamHealths, time: Pla
 	if (countsAsThere(row, name) || hasLiveHolder(row, health)) return null;
 	const { presence } = row.at[name];
 	if (presence === "abandoned" || (presence === "rejected" && !isRetryDue(row, name, time))) return null;
-	if (!upstream.acceptsPath(row.path)) return null;
+	if (!upstream.accepts(row)) return null;
 	return isLifeOver(row, time) ? null : "handover";
 }
 

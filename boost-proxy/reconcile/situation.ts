@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
-import type { BoostPath, UpstreamName } from "../domain/request.ts";
+import type { Route, UpstreamName } from "../domain/request.ts";
 import type { Rows } from "../rows/rows.ts";
 import type { PlanTime, UpstreamHealth, UpstreamHealths } from "./plan.ts";
 
@@ -36,8 +36,8 @@ class Health implements UpstreamHealth {
 		return this.#upstream.dialect?.softCancels ?? true;
 	}
 
-	acceptsPath(path: BoostPath): boolean {
-		return this.#upstream.whyUnfit(path) === null;
+	accepts(route: Route): boolean {
+		return this.#upstream.whyUnfit(route) === null;
 	}
 }
 

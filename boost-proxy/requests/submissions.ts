@@ -24,11 +24,17 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import { cancelsSoftly, type Owner, withOwner } from "../../shared/ownership.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
-import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
+import { NO_QUERY, readSubmissionQuery } from "../../shared/submissionQuery.ts";
 import type { Traces } from "../../shared/tracing/traces.ts";
 import { joinRow, routeOf } from "../domain/owners.ts";
 import { type Elsewhere, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
-import { type BoostPath, ownAddress, type RequestState, type UpstreamName } from "../domain/request.ts";
+import {
+	type BoostPath,
+	ownAddress,
+	type RequestState,
+	type Route,
+	type UpstreamName,
+} from "../domain/request.ts";
 import {
 	endRequest,
 	holdersOf,
@@ -125,6 +131,8 @@ export class Submissions {
 			softCancellations: query.softCancellations && path === "noreverts",
 			refundRecipient: query.refundRecipient,
 			referrer: query.referrer,
+			isHidden: query.isHidden,
+			builders: query.builders,
 			cancelled: false,
 		};
 		const key = `${tx.hash} ${owner.address} ${owner.signed} ${path}?${search}`;
@@ -315,7 +323,7 @@ export class Submissions {
 			return;
 		}
 		await this.#endUnacknowledged(hash, isOpened);
-		throw this.#noVerdict(state, hash, agreed.path, came);
+		throw this.#noVerdict(state, hash, agreed, came);
 	}
 
 	/** An error must be on disk before its client gets it: otherwise a restart would send the transaction again. */
@@ -372,12 +380,12 @@ export class Submissions {
 	}
 
 	/** The error of the last one that said why, if any did. */
-	#noVerdict(state: RequestState, hash: string, path: BoostPath, came: readonly Tried[]): Error {
+	#noVerdict(state: RequestState, hash: string, route: Route, came: readonly Tried[]): Error {
 		this.#report(state, hash, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
 		for (const { delivery } of came.toReversed())
 			if (delivery?.kind === "failed" && delivery.error !== undefined) return verdictError(delivery.error);
-		const unfit = fallback?.whyUnfit(path) ?? null;
+		const unfit = fallback?.whyUnfit(route) ?? null;
 		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
 		if (unfit !== null) return unavailable(unfit);
 		return unavailable(
@@ -406,8 +414,6 @@ export class Submissions {
 	}
 }
 
-/** What a request without a query asks for. */
-const NO_QUERY = { softCancellations: false, refundRecipient: null, referrer: null };
 /** Shared by all owners. */
 const ONE_PATH: Readonly<Record<BoostPath, readonly BoostPath[]>> = {
 	fast: ["fast"],

@@ -18,7 +18,7 @@ import type {
 	Transport,
 	Upstream,
 } from "../domain/ports.ts";
-import type { BoostPath, Caller, Delivery, Reading, UpstreamName } from "../domain/request.ts";
+import type { BoostPath, Caller, Delivery, Reading, Route, UpstreamName } from "../domain/request.ts";
 import type { ReadyBlobs } from "./readyBlobs.ts";
 import { type Judged, judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
@@ -84,8 +84,8 @@ export class HttpUpstream implements Upstream {
 		this.#judge = { name: options.name, isVerdict, cutter };
 	}
 
-	whyUnfit(path: BoostPath): string | null {
-		return this.#options.unfitPaths[path];
+	whyUnfit(route: Route): string | null {
+		return this.#options.unfitPaths[route.path] ?? this.dialect?.whyUnfit(route) ?? null;
 	}
 
 	async deliver(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {

@@ -6,7 +6,7 @@ import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { isObject } from "../../shared/jsonrpc/fields.ts";
-import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
+import { keptQuery, NO_QUERY } from "../../shared/submissionQuery.ts";
 import type { ChainReads, ElsewhereRow, OtherBoosts, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isFinal, isHolder, isLive, type Row } from "../domain/row.ts";
@@ -106,7 +106,7 @@ async function ofRow(
 ): Promise<StatusAnswer> {
 	// Where it ended the journal does not keep. The relay's record says enough if it has one.
 	const { fallback } = dependencies.upstreams;
-	const mayHaveHad = page?.stage === undefined && fallback?.whyUnfit(row.path) === null;
+	const mayHaveHad = page?.stage === undefined && fallback?.whyUnfit(row) === null;
 	const asksFallback = isLive(row) ? isHolder(row.at.fallback) : mayHaveHad;
 	const [mined, theirs] = await Promise.all([
 		minedOnChain(dependencies.chain, row.hash, SOURCE_MS),
@@ -127,9 +127,7 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 	// The interface's blank record.
 	if (record.status === "UNKNOWN") return { ...record, shared };
 	const told = pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]));
-	const { referrer, refundRecipient } = isLive(row)
-		? readSubmissionQuery(new URLSearchParams(row.search))
-		: record;
+	const { referrer, refundRecipient } = isLive(row) ? (keptQuery(row.search) ?? NO_QUERY) : record;
 	const received = isLive(row) ? isoTime(row.receivedAt) : null;
 	const paid = told.find(({ refund }) => refund > 0);
 	return {

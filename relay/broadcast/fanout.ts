@@ -8,7 +8,7 @@ import { type Fullness, fullest } from "../../shared/shares/shares.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleDelivery } from "../domain/bundleStatus.ts";
-import { type EndpointPolicy, policyOf } from "../domain/endpoints.ts";
+import { type EndpointPolicy, policyOf, type SubmissionPath } from "../domain/endpoints.ts";
 import type { DeliveryAnswer, DeliveryKind, TxEvent } from "../domain/events.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
@@ -137,9 +137,15 @@ export class Fanout {
 		);
 	}
 
-	/** Names of the builders that its path allows. */
-	eligible(transaction: PrivateTransaction): readonly string[] {
-		return this.#eligible[policyOf(transaction.path).builders];
+	/** Names of the builders that a path allows. */
+	allowed(path: SubmissionPath): readonly string[] {
+		return this.#eligible[policyOf(path).builders];
+	}
+
+	/** Names of the builders that its path and its owners allow. */
+	eligible({ path, builders }: PrivateTransaction): readonly string[] {
+		const allowed = this.allowed(path);
+		return builders === null ? allowed : allowed.filter((name) => builders.includes(name));
 	}
 
 	/** Queues it in the lanes of `builders`; does not wait. */

@@ -1,7 +1,13 @@
 // Types of submissions, cancels and admitted transactions, and the rule who may cancel. Pure.
 
 import type { DecodedTransaction, Recovered } from "../../shared/ethereum/transaction.ts";
-import { isOwnedBy, type Owner, type OwnerOptions, termsOf } from "../../shared/ownership.ts";
+import {
+	areSameBuilders,
+	isOwnedBy,
+	type Owner,
+	type OwnerOptions,
+	termsOf,
+} from "../../shared/ownership.ts";
 import { type EndpointPolicy, type SubmissionPath, sharingOn } from "./endpoints.ts";
 import type { Rejection } from "./rejection.ts";
 
@@ -15,7 +21,7 @@ export interface PrivateTransaction extends SubmissionOptions {
 	readonly tx: DecodedTransaction;
 	/** Those who submitted it, the first one first. */
 	readonly owners: readonly Owner[];
-	/** When searchers may see it: as the strictest of the paths asked for. */
+	/** When searchers may see it: as the strictest of the paths asked for, or never. */
 	readonly sharing: EndpointPolicy["sharing"];
 	/** The network address that is charged for it. */
 	readonly submitterAddress: string;
@@ -33,8 +39,8 @@ export function ownedTransaction(
 	{ tx, submitterAddress, receivedAt, requestId }: Arrived,
 	owners: readonly Owner[],
 ): PrivateTransaction {
-	const { path, paths, softCancellations, refundRecipient, referrer } = termsOf(owners);
-	const sharing = sharingOn(paths);
+	const { path, paths, softCancellations, refundRecipient, referrer, isHidden, builders } = termsOf(owners);
+	const sharing = isHidden ? "never" : sharingOn(paths);
 	return {
 		tx,
 		owners,
@@ -43,10 +49,17 @@ export function ownedTransaction(
 		softCancellations,
 		refundRecipient,
 		referrer,
+		isHidden,
+		builders,
 		submitterAddress,
 		receivedAt,
 		requestId,
 	};
+}
+
+/** Whether both go to the same builders in the same form. */
+export function isSentAlike(one: PrivateTransaction, other: PrivateTransaction): boolean {
+	return one.path === other.path && areSameBuilders(one.builders, other.builders);
 }
 
 /** The transaction with the same one in another form, or with other bytes. */
@@ -59,6 +72,8 @@ export function withTx(transaction: PrivateTransaction, tx: DecodedTransaction):
 		softCancellations: transaction.softCancellations,
 		refundRecipient: transaction.refundRecipient,
 		referrer: transaction.referrer,
+		isHidden: transaction.isHidden,
+		builders: transaction.builders,
 		submitterAddress: transaction.submitterAddress,
 		receivedAt: transaction.receivedAt,
 		requestId: transaction.requestId,
@@ -67,7 +82,7 @@ export function withTx(transaction: PrivateTransaction, tx: DecodedTransaction):
 
 /** The owner that a submission of `tx` makes of its client. */
 export function ownerOf(tx: DecodedTransaction, submission: SubmissionOptions & OwnerProof): Owner {
-	const { path, softCancellations, refundRecipient, referrer, requester } = submission;
+	const { path, softCancellations, refundRecipient, referrer, isHidden, builders, requester } = submission;
 	return {
 		address: requester.address,
 		signed: requester.signer === tx.from,
@@ -75,6 +90,8 @@ export function ownerOf(tx: DecodedTransaction, submission: SubmissionOptions & 
 		softCancellations,
 		refundRecipient,
 		referrer,
+		isHidden,
+		builders,
 		cancelled: false,
 	};
 }

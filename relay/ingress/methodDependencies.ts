@@ -15,6 +15,7 @@ import type { SyncWaits } from "../../shared/syncWaits.ts";
 import type { PolledFilters } from "../chain/filters.ts";
 import type { NodeReads } from "../chain/nodeReads.ts";
 import type { CallMany } from "../domain/callMany.ts";
+import type { SubmissionPath } from "../domain/endpoints.ts";
 import type { Caller } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
@@ -54,6 +55,10 @@ export interface CoreNeeds {
 	readonly state: () => Promise<CoreState>;
 	/** Names of all builders, among which a searcher may choose. */
 	readonly builderNames: readonly string[];
+	/** Names of the builders that a path allows. */
+	readonly buildersOf: (path: SubmissionPath) => readonly string[];
+	/** Blocks of a transaction's life. */
+	readonly txTtlBlocks: number;
 	/** Percent of a backrun's payment that the target's user gets. */
 	readonly refundPercent: number;
 	/** Charges `weight` more to the client's rate limit, for a call that turned out to be expensive. */

@@ -11,6 +11,7 @@ import type { TxEvent } from "../domain/events.ts";
 import { fold, isLive, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
 import {
+	isSentAlike,
 	knownOutcome,
 	MAX_CANCELLED,
 	type PrivateTransaction,
@@ -156,7 +157,7 @@ export class ClientChanges {
 		const entry = pool.get(hash);
 		if (transaction === null || entry === undefined) return;
 		pool.exchange(entry, transaction);
-		if (transaction.path !== before.path) broadcaster.cancel(before, [...entry.sentTo.keys()], block + 1);
+		if (!isSentAlike(transaction, before)) broadcaster.cancel(before, [...entry.sentTo.keys()], block + 1);
 		onChange(transaction.tx.from, false);
 	}
 

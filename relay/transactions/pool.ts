@@ -7,7 +7,7 @@ import { Shares } from "../../shared/shares/shares.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
 import { type Rejection, rejection } from "../domain/rejection.ts";
 import type { SimulationError } from "../domain/simulation.ts";
-import { MAX_PER_SENDER, type PrivateTransaction } from "../domain/transaction.ts";
+import { isSentAlike, MAX_PER_SENDER, type PrivateTransaction } from "../domain/transaction.ts";
 import { blockProblem } from "../domain/transactionRules.ts";
 
 /** A transaction in the pool, with its delivery state. */
@@ -254,13 +254,12 @@ export class Pool {
 
 	/**
 	 * Puts a new entry in the place of `entry`, for the same transaction with other owners or bytes, so that what was decided for
-	 * the old one is outdated. On another path or with other bytes it counts as not sent for the coming block.
+	 * the old one is outdated. On another path, for other builders or with other bytes it counts as not sent for the coming block.
 	 */
 	exchange(entry: PoolEntry, transaction: PrivateTransaction): void {
 		const sender = this.#bySender.get(transaction.tx.from);
 		if (sender === undefined || !this.holds(entry)) return;
-		const { path, tx } = entry.transaction;
-		const isSame = transaction.path === path && transaction.tx === tx;
+		const isSame = transaction.tx === entry.transaction.tx && isSentAlike(transaction, entry.transaction);
 		const changed: PoolEntry = { ...entry, transaction };
 		if (!isSame) this.markUnsent(changed);
 		this.#release(entry);

@@ -113,7 +113,7 @@ function pending(by: TestAccount | undefined, nonce: number, i: number) {
 	const address = `127.0.0.${1 + (i % 250)}`;
 	const owner = ownerOf(decoded.tx, {
 		path: "nochecks",
-		...{ softCancellations: false, refundRecipient: null, referrer: null },
+		...{ softCancellations: false, refundRecipient: null, referrer: null, isHidden: false, builders: null },
 		requester: { address, signer: null },
 	});
 	const basis = { tx: decoded.tx, submitterAddress: address, receivedAt: Date.now(), requestId: null };

@@ -108,7 +108,47 @@ test("a refund goes to an address or nowhere, and nothing rides on it", () => {
 	const { target, dropped } = dialectOf("flashbots").target("fast", `refundRecipient=${A}%26builder%3Dx`);
 	assert.deepEqual([target, dropped], ["/fast", ["refundRecipient"]]);
 	const other = dialectOf("flashbots").target("fast", "refund=0xb0b:99&canRevert=true&useMempool=true");
-	assert.deepEqual([other.target, other.dropped], ["/fast", ["refund", "canRevert", "useMempool"]]);
+	assert.deepEqual([other.target, other.dropped], ["/fast?hint=hash", ["refund", "canRevert", "useMempool"]]);
+});
+
+const SHOWN = "the fallback may show it to searchers";
+const ELSEWHERE = "the fallback may send it to other builders";
+/** Queries with Flashbots' parameters: what each dialect makes of them on `/noreverts`, or why it may not have them. */
+const FLASHBOTS: readonly (readonly [string, Readonly<Record<DialectName, string>>])[] = [
+	["hint=hash", { mevblocker: SHOWN, flashbots: "/?hint=hash", plain: SHOWN }],
+	["originId=w", { mevblocker: SHOWN, flashbots: "/?originId=w&hint=hash", plain: SHOWN }],
+	[
+		"HINT=calldata&hint=logs",
+		{ mevblocker: "/noreverts", flashbots: "/?hint=calldata&hint=logs", plain: "" },
+	],
+	[
+		`hint=calldata&refund=${A}:90`,
+		{
+			mevblocker: `/noreverts?refundRecipient=${A}`,
+			flashbots: `/?hint=calldata&refund=${encodeURIComponent(`${A}:90`)}`,
+			plain: "",
+		},
+	],
+	[
+		"hint=calldata&builder=a&builder=b",
+		{ mevblocker: ELSEWHERE, flashbots: "/?hint=calldata&builder=a&builder=b", plain: ELSEWHERE },
+	],
+	["hint=unread", { mevblocker: SHOWN, flashbots: "/?hint=unread", plain: SHOWN }],
+];
+
+test("Flashbots' parameters keep their meaning at a fallback, or it may not have the transaction", () => {
+	for (const [search, expected] of FLASHBOTS) {
+		for (const name of DIALECTS) {
+			const dialect = dialectOf(name);
+			const route = { path: "noreverts", search } as const;
+			const made = dialect.whyUnfit(route) ?? dialect.target("noreverts", search).target;
+			assert.equal(made, expected[name], `${name} ${search}`);
+			// There Flashbots shows all to searchers in TEEs, and sends to all builders.
+			const onFast = dialect.whyUnfit({ ...route, path: "fast" });
+			const unfit = dialectOf("plain").whyUnfit(route);
+			assert.equal(onFast, unfit, `${name} ${search} on /fast`);
+		}
+	}
 });
 
 /**

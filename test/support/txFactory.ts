@@ -122,6 +122,8 @@ export function privateTransaction(
 		softCancellations: options.softCancellations ?? false,
 		refundRecipient: options.refundRecipient ?? null,
 		referrer: options.referrer ?? null,
+		isHidden: options.isHidden ?? false,
+		builders: options.builders ?? null,
 		requester: { address: submitterAddress, signer: null },
 	});
 	return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, [owner]);

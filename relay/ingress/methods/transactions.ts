@@ -16,7 +16,7 @@ import {
 } from "../../../shared/jsonrpc/method.ts";
 import { unknownMethod } from "../../../shared/jsonrpc/methodNotFound.ts";
 import { NOT_CANCELLABLE } from "../../../shared/ownership.ts";
-import { readSubmissionQuery } from "../../../shared/submissionQuery.ts";
+import { badParameter, readSubmissionQuery } from "../../../shared/submissionQuery.ts";
 import { neverMined, syncTimeoutMs } from "../../../shared/syncWaits.ts";
 import {
 	DEFAULT_PATH,
@@ -146,9 +146,10 @@ type NotRejected = Exclude<SubmitOutcome, { readonly outcome: "rejected" }>;
 async function submitRaw(
 	raw: Uint8Array,
 	context: CallContext,
-	{ pipeline, charge }: Pick<CoreNeeds, "pipeline" | "charge">,
+	needs: Pick<CoreNeeds, "pipeline" | "charge"> & QueryNeeds,
 ): Promise<NotRejected> {
-	const options = submissionOptions(context.path, context.query);
+	const { pipeline, charge } = needs;
+	const options = submissionOptions(context.path, context.query, needs);
 	const { address: submitterAddress } = context.client;
 	const requester = requesterOf(context);
 	chargeAuthorizations([raw], context.client, charge);
@@ -176,14 +177,27 @@ function submissionPath(path: string): SubmissionPath {
 	return isSubmissionPath(name) ? name : DEFAULT_PATH;
 }
 
+/** What decides whether Flashbots' parameters can be honoured. */
+type QueryNeeds = Pick<CoreNeeds, "buildersOf" | "refundPercent" | "txTtlBlocks">;
+
 /** The options of a request. Throws RpcError `invalidParams` naming the parameter and what was expected. */
-function submissionOptions(path: string, query: URLSearchParams): SubmissionOptions {
+function submissionOptions(path: string, query: URLSearchParams, needs: QueryNeeds): SubmissionOptions {
 	const name = submissionPath(path);
-	const { softCancellations, refundRecipient, referrer } = readSubmissionQuery(query);
+	const { softCancellations, builders, refundPercent, blockRange, ...rest } = readSubmissionQuery(query);
+	if (refundPercent !== null && refundPercent !== needs.refundPercent)
+		throw badParameter("refund", `${needs.refundPercent} percent, as of every refund`);
+	if (blockRange !== null && blockRange !== needs.txTtlBlocks)
+		throw badParameter("blockRange", `${needs.txTtlBlocks}, as for every transaction`);
 	return {
+		...rest,
 		path: name,
 		softCancellations: softCancellations && policyOf(name).softCancellations,
-		refundRecipient,
-		referrer,
+		builders: builders?.map((builder) => builderOf(builder, needs.buildersOf(name))) ?? null,
 	};
+}
+
+function builderOf(given: string, allowed: readonly string[]): string {
+	const found = allowed.find((name) => name.toLowerCase() === given.toLowerCase());
+	if (found === undefined) throw badParameter("builder", "the name of a builder that this path sends to");
+	return found;
 }

@@ -300,6 +300,9 @@ describe("what the fallback must not get", () => {
 			"the fallback does not protect from reverts",
 		],
 		["flashbots", { FALLBACK_PRIVATE: "false" }, "/", "the fallback is not private"],
+		["mevblocker", {}, "/fast?hint=hash", "the fallback may show it to searchers"],
+		["mevblocker", {}, "/fast?hint=calldata&builder=a", "the fallback may send it to other builders"],
+		["flashbots", {}, "/fast?originId=w", "the fallback may show it to searchers"],
 		["mevblocker", { FALLBACK_URL: "none" }, "/fast", "the relay is out, and there is no fallback"],
 	] as const;
 	for (const [FALLBACK_DIALECT, env, path, why] of REFUSALS) {

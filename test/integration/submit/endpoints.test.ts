@@ -3,6 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { EMITTER } from "../../support/biddingFixture.ts";
+import { EMITS } from "../../support/contracts.ts";
 import { sized } from "../../support/length.ts";
 import type { NodeFault, NodeProxy } from "../../support/nodes.ts";
 import { type Delivery, RelayFixture, type Signed } from "../../support/relayFixture.ts";
@@ -200,6 +202,50 @@ describe("query parameters", () => {
 		for (const query of ["softCancellations=yes", "refundRecipient=0x12", `referrer=${"x".repeat(65)}`]) {
 			const { error } = await system.client.ask("eth_sendRawTransaction", [tx.raw], `/noreverts?${query}`);
 			assert.equal(error?.code, -32602, query);
+		}
+		assert.equal((await fixture.status(tx)).stage, undefined);
+	});
+});
+
+describe("Flashbots' query parameters", () => {
+	/** What emits an event, and so is shared on `/fast`. */
+	async function emitting(query: string): Promise<Signed> {
+		const tx = (await fixture.actor()).sign({ to: EMITTER });
+		await fixture.submit(`/fast?${query}`, tx);
+		return tx;
+	}
+
+	it("without a hint of the call data searchers see nothing; with one, what they always see", async () => {
+		await system.chain.rpc("anvil_setCode", [EMITTER, EMITS]);
+		const recipient = `0x${"Cd".repeat(20)}`;
+		const hidden = [];
+		for (const query of ["hint=hash", "originId=w", `refund=${recipient}:90`, "builder=Plain"])
+			hidden.push(await emitting(query));
+		const shown = await emitting(`hint=calldata&hint=logs&refund=${recipient}:90&originId=w&blockRange=25`);
+		await until("it is shared", async () => (await fixture.status(shown)).shared);
+		for (const tx of hidden.slice(0, 3)) await fixture.waitUntilSent(tx);
+		await fixture.waitUntilSent(hidden[3] as Signed, { builders: ["plain"] });
+		await system.nextBlock();
+		for (const tx of hidden.slice(0, 3)) assert.equal((await fixture.reaches(tx, "INCLUDED")).shared, false);
+		const { shared, refundRecipient, referrer } = await fixture.reaches(shown, "INCLUDED");
+		assert.deepEqual([shared, refundRecipient, referrer], [true, recipient.toLowerCase(), "w"]);
+		await fixture.fence();
+		for (const name of ["vault", "share"])
+			assert.deepEqual(fixture.deliveries(fixture.builder(name), hidden[3] as Signed), []);
+	});
+
+	it("what can't be kept is refused by its name, and nothing is kept", async () => {
+		const tx = (await fixture.actor()).sign();
+		const address = `0x${"ab".repeat(20)}`;
+		for (const [target, message] of [
+			[`/fast?refund=${address}:50`, "refund: expected 90 percent, as of every refund"],
+			["/fast?blockRange=5", "blockRange: expected 25, as for every transaction"],
+			["/fast?builder=nobody", "builder: expected the name of a builder that this path sends to"],
+			["/fullprivacy?builder=plain", "builder: expected the name of a builder that this path sends to"],
+			["/fast?useMempool=true", "useMempool: expected false: nothing goes to the public mempool"],
+		]) {
+			const { error } = await system.client.ask("eth_sendRawTransaction", [tx.raw], target);
+			assert.deepEqual(error, { code: -32602, message: `invalid params: ${message}` }, target);
 		}
 		assert.equal((await fixture.status(tx)).stage, undefined);
 	});

@@ -21,15 +21,25 @@ interface Brought {
 	readonly path?: SubmissionPath;
 	readonly refund?: string | null;
 	readonly soft?: boolean;
+	readonly hidden?: boolean;
+	readonly builders?: readonly string[];
 }
 
 const ADDRESSES: Readonly<Record<string, string | null>> = { sender: "198.51.100.9", page: null };
 const addressOf = (name: string): string | null => ADDRESSES[name] ?? (name === "page" ? null : `ip-${name}`);
 
 async function bring(fixture: StagesFixture, one: Brought): Promise<void> {
-	const { by, path = "fast", refund = null, soft = false } = one;
+	const { by, path = "fast", refund = null, soft = false, hidden = false, builders = null } = one;
 	const outcome = await fixture.pipeline.submit({
-		...{ raw: TX.tx.raw, path, softCancellations: soft, refundRecipient: refund, referrer: null },
+		...{
+			raw: TX.tx.raw,
+			path,
+			softCancellations: soft,
+			refundRecipient: refund,
+			referrer: null,
+			isHidden: hidden,
+			builders,
+		},
 		submitterAddress: addressOf(by) ?? "ip-of-visitor",
 		...{ requestId: null, trace: null },
 		requester: { address: addressOf(by), signer: by === "sender" ? SENDER : null },
@@ -43,13 +53,14 @@ function holds(fixture: StagesFixture): string {
 	const { owners } = fixture.records.get(hash)?.record ?? TX;
 	const { path, refundRecipient } = termsOf(owners);
 	const pending = fixture.pool.get(hash)?.transaction ?? TX;
-	const { sharing } = pending;
+	const { sharing, builders } = pending;
 	assert.deepEqual(
 		[pending.path, pending.refundRecipient],
 		[path, refundRecipient],
 		"the pool and the record",
 	);
-	return `${path} ${sharing} ${refundRecipient === R ? "R" : refundRecipient === S ? "S" : "sender"}`;
+	const refund = refundRecipient === R ? "R" : refundRecipient === S ? "S" : "sender";
+	return [path, sharing, refund, ...(builders ?? [])].join(" ");
 }
 
 async function cancelBy(fixture: StagesFixture, name: string): Promise<boolean> {
@@ -150,6 +161,29 @@ const TABLE: readonly (readonly [
 			["b", true, false],
 		],
 	],
+	[[{ by: "a", path: "maxbackruns", hidden: true }], "maxbackruns never sender", [["a", true, false]]],
+	[[{ by: "a" }, { by: "stranger", hidden: true }], "fast never sender", [["stranger", true, true]]],
+	[[{ by: "a", builders: ["a"] }, { by: "b" }], "fast likely sender a", [["a", true, true]]],
+	[[{ by: "a" }, { by: "a", builders: ["b"] }], "fast likely sender b", []],
+	[
+		[
+			{ by: "a", builders: ["a", "b"] },
+			{ by: "a", builders: ["b"] },
+		],
+		"fast likely sender b",
+		[],
+	],
+	[
+		[
+			{ by: "a", builders: ["a"] },
+			{ by: "a", builders: ["b"] },
+		],
+		"fast likely sender a",
+		[],
+	],
+	// Who has it from a builder can't take it from the others.
+	[[{ by: "a" }, { by: "stranger", builders: ["b"] }], "fast likely sender", []],
+	[[{ by: "stranger", hidden: true, builders: ["b"] }, { by: "sender" }], "fast likely sender", []],
 	// The same client again, and a wallet that sends again what it has taken back.
 	[
 		[
@@ -236,7 +270,8 @@ const TABLE: readonly (readonly [
 
 for (const [brought, held, cancellations] of TABLE) {
 	const name = brought.map(
-		({ by, path = "fast", refund }) => `${by} on /${path}${refund ? " with a refund" : ""}`,
+		({ by, path = "fast", refund, hidden, builders }) =>
+			`${by} on /${path}${refund ? " with a refund" : ""}${hidden ? " hidden" : ""}${builders ? ` to ${builders}` : ""}`,
 	);
 	scenario(`${name.join(", then ")}: ${held}`, async (first) => {
 		let fixture = first;
@@ -304,6 +339,15 @@ scenario("on a stricter path it is taken from the builders and sent again as it 
 	fixture.failing.add(hash);
 	await blocks(fixture, 1);
 	assert.deepEqual([fixture.stage(TX), fixture.builders.take()], ["SIMULATION_FAILED", []]);
+});
+
+scenario("where its owner names builders, it is taken from the others", async (fixture) => {
+	await bring(fixture, { by: "a" });
+	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
+	await bring(fixture, { by: "stranger", builders: ["a"] });
+	assert.deepEqual(fixture.builders.take(), []);
+	await bring(fixture, { by: "a", builders: ["b"] });
+	assert.deepEqual(fixture.builders.take(), ["cancel 0 for 101 at a,b", "send 0 for 101 to b"]);
 });
 
 scenario("while its simulation runs on the earlier path, nothing follows from that path", async (fixture) => {

@@ -26,7 +26,15 @@ async function bring(fixture: StagesFixture, one: Brought, { tx } = TX): Promise
 	const { by, path = "fast", soft = false } = one;
 	const address = by === "page" ? null : by;
 	const outcome = await fixture.pipeline.submit({
-		...{ raw: tx.raw, path, softCancellations: soft, refundRecipient: null, referrer: null },
+		...{
+			raw: tx.raw,
+			path,
+			softCancellations: soft,
+			refundRecipient: null,
+			referrer: null,
+			isHidden: false,
+			builders: null,
+		},
 		submitterAddress: address ?? "192.0.2.99",
 		...{ requestId: null, trace: null },
 		requester: { address, signer: by === "sender" ? SENDER : null },

@@ -76,8 +76,9 @@ class FakeBuilders implements Broadcaster {
 	readonly lines: string[] = [];
 	leastWaiting = 0;
 
-	eligible(transaction: PrivateTransaction): readonly string[] {
-		return transaction.path === "fullprivacy" ? ["b"] : ["a", "b"];
+	eligible({ path, builders }: PrivateTransaction): readonly string[] {
+		const allowed = path === "fullprivacy" ? ["b"] : ["a", "b"];
+		return allowed.filter((name) => builders?.includes(name) ?? true);
 	}
 	send: Broadcaster["send"] = ({ transaction, block, lastBlock }, builders) => {
 		const life = transaction.path === "nochecks" ? ` until ${lastBlock}` : "";

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Route } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
 import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
@@ -158,7 +159,7 @@ test("ready while the relay, or a fallback that some path allows, is available",
 		if (relayOut) relay.state = "half-open";
 		const breaker = new PlayedBreaker("fallback");
 		if (what === "out") breaker.state = "open";
-		const whyUnfit = (path: string) =>
+		const whyUnfit = ({ path }: Route) =>
 			what === "refused" || (what === "fast alone" && path === "noreverts") ? "not private" : null;
 		const check = upstreamCheck({
 			relay: { breaker: relay },

@@ -43,7 +43,7 @@ const WELL = out();
 const ALONE: UpstreamHealths = { relay: HEALTHY.relay };
 const FAST_ONLY: UpstreamHealths = {
 	...WELL,
-	fallback: { ...HEALTHY.fallback, acceptsPath: (path) => path === "fast" },
+	fallback: { ...HEALTHY.fallback, accepts: ({ path }) => path === "fast" },
 };
 
 const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };

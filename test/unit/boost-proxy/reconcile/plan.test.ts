@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import { type Route, UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
 	type DeliveryState,
@@ -114,7 +114,7 @@ test("a pending replacement is sent even if another upstream has it, and forgott
 	const row = setReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
 	assert.deepEqual(actionsOf([row], HEALTHY), ["send for replacement: 1 at the fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("fallback")), []);
-	const fallback = { ...HEALTHY.fallback, acceptsPath: () => false };
+	const fallback = { ...HEALTHY.fallback, accepts: () => false };
 	assert.deepEqual(actionsOf([row], { ...HEALTHY, fallback }), ["forget: 1 at the fallback"]);
 });
 
@@ -148,7 +148,7 @@ for (const [what, change, expected] of WITH) {
 		const health = healthOf("relay");
 		const fallback = health.fallback && {
 			...health.fallback,
-			acceptsPath: (path: string) => path !== "noreverts",
+			accepts: ({ path }: Route) => path !== "noreverts",
 		};
 		const row = { ...rowOf(1, AT_RELAY), ...change };
 		assert.deepEqual(actionsOf([row], { ...health, ...(fallback && { fallback }) }), expected);

@@ -10,7 +10,7 @@ export const NOW: PlanTime = { now: 1_000_000, monotonic: 50_000, epoch: 3 };
 
 const WELL: UpstreamHealth = {
 	...{ isUnavailable: false, pausedUntil: 0, acceptsNonceGaps: true, canCancel: true, softCancels: true },
-	...{ isOurs: true, acceptsPath: () => true },
+	...{ isOurs: true, accepts: () => true },
 };
 /** Both are well, and take all. */
 export const HEALTHY: Readonly<Record<UpstreamName, UpstreamHealth>> = {

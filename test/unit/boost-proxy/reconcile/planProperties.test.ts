@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import { type Route, UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
 	delayRetry,
@@ -86,10 +86,10 @@ function rowsOf({ rows }: Fixture): Row[] {
 }
 
 function healthOf({ out, acceptsNonceGaps }: Pick<Fixture, "out" | "acceptsNonceGaps">): UpstreamHealths {
-	const acceptsPath = (path: string) => path !== "noreverts";
+	const accepts = ({ path }: Route) => path !== "noreverts";
 	return {
 		relay: { ...HEALTHY.relay, isUnavailable: out.includes("relay") },
-		fallback: { ...HEALTHY.fallback, isUnavailable: out.includes("fallback"), acceptsNonceGaps, acceptsPath },
+		fallback: { ...HEALTHY.fallback, isUnavailable: out.includes("fallback"), acceptsNonceGaps, accepts },
 	};
 }
 
