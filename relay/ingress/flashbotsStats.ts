@@ -1,13 +1,22 @@
 // A bundle and its owner's figures in the shapes of Flashbots' statistics, which libraries and bots read. Times are ISO 8601, wei
-// decimal strings. What is not known here is null or an empty list, never a number.
+// and gas decimal strings. Libraries with types read nothing else: a key that is not known here is "0x", an amount "0", and a
+// bundle that is not known has all its flags and lists.
 // https://github.com/flashbots/ethers-provider-flashbots-bundle/blob/master/src/index.ts
+// https://docs.rs/ethers-flashbots/0.15.0/ethers_flashbots/struct.BundleStats.html
 
 import { isoTime } from "../../shared/clock.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import { type DayFigures, dayOf } from "../domain/searcherFigures.ts";
 
 /** What both versions say of a bundle that its owner did not send for that block. */
-const UNKNOWN = { isSimulated: false };
+const UNKNOWN = {
+	isSimulated: false,
+	isHighPriority: false,
+	consideredByBuildersAt: [],
+	sealedByBuildersAt: [],
+};
+/** Gas that was simulated: it is not counted here. */
+const NOT_COUNTED = "0";
 
 /** The bundle in `block`, as flashbots_getBundleStatsV2 tells it. */
 export function bundleStatsV2(
@@ -24,7 +33,7 @@ export function bundleStatsV2(
 /** The same as flashbots_getBundleStats tells it; a "miner" is a builder. */
 export function bundleStats(record: BundleRecord | null, block: number, standing: Standing | null): unknown {
 	const known = record === null ? null : inBlock(record, block, standing);
-	if (known === null) return UNKNOWN;
+	if (known === null) return { ...UNKNOWN, isSentToMiners: false };
 	const { sent, receivedAt, ...both } = known;
 	const [first] = sent;
 	return {
@@ -56,7 +65,7 @@ function inBlock(record: BundleRecord, block: number, standing: Standing | null)
 
 /** Builders are known by their names here. */
 function considered({ builder, at }: BundleDelivery) {
-	return { pubkey: null, builder, timestamp: isoTime(at) };
+	return { pubkey: "0x", builder, timestamp: isoTime(at) };
 }
 
 interface UserFigures {
@@ -81,16 +90,16 @@ export function userFigures(days: readonly DayFigures[], isProven: boolean, now:
 	};
 }
 
-/** As flashbots_getUserStatsV2 tells them. Simulated gas is not counted here. */
+/** As flashbots_getUserStatsV2 tells them. */
 export function userStatsV2({ isHighPriority, allTime, last7d, last1d }: UserFigures): unknown {
 	return {
 		isHighPriority,
 		allTimeValidatorPayments: allTime,
-		allTimeGasSimulated: null,
+		allTimeGasSimulated: NOT_COUNTED,
 		last7dValidatorPayments: last7d,
-		last7dGasSimulated: null,
+		last7dGasSimulated: NOT_COUNTED,
 		last1dValidatorPayments: last1d,
-		last1dGasSimulated: null,
+		last1dGasSimulated: NOT_COUNTED,
 	};
 }
 
@@ -99,10 +108,10 @@ export function userStats({ isHighPriority, allTime, last7d, last1d }: UserFigur
 	return {
 		is_high_priority: isHighPriority,
 		all_time_miner_payments: allTime,
-		all_time_gas_simulated: null,
+		all_time_gas_simulated: NOT_COUNTED,
 		last_7d_miner_payments: last7d,
-		last_7d_gas_simulated: null,
+		last_7d_gas_simulated: NOT_COUNTED,
 		last_1d_miner_payments: last1d,
-		last_1d_gas_simulated: null,
+		last_1d_gas_simulated: NOT_COUNTED,
 	};
 }

@@ -127,21 +127,24 @@ const BUNDLE_PARAMS = [{ name: "bundle", schema: bundleInBlock }] as const;
 const USER_PARAMS = [{ name: "block", schema: lateBlock }] as const;
 const flag = z.boolean();
 const isHighPriority = flag.describe("whether a payment proves you, so that who has none stands behind you");
-const unknown = z.null().describe("not counted here");
-const builders = z.array(z.object({ pubkey: z.null(), builder: z.string(), timestamp: time }));
+const unknown = z.literal("0").describe("not counted here");
+const builders = z.array(z.object({ pubkey: z.literal("0x"), builder: z.string(), timestamp: time }));
 const bothBundleFields = {
-	isSimulated: flag.describe("false alone: you sent no such bundle for that block, or it is forgotten"),
-	isHighPriority: isHighPriority.optional(),
+	isSimulated: flag,
+	isHighPriority,
 	simulatedAt: time.nullable().optional(),
-	consideredByBuildersAt: builders.optional().describe("those that have accepted it, and when"),
-	sealedByBuildersAt: z.array(z.never()).optional().describe("always empty: not known here"),
+	consideredByBuildersAt: builders.describe("those that have accepted it, and when"),
+	sealedByBuildersAt: z.array(z.never()).describe("always empty: not known here"),
 };
+const receivedAt = time
+	.optional()
+	.describe("absent: you sent no such bundle for that block, or it is forgotten");
 
 export const flashbots_getBundleStatsV2 = coreMethod({
 	name: "flashbots_getBundleStatsV2",
 	summary: "A bundle of yours in a block, in the shape of Flashbots' method.",
 	params: BUNDLE_PARAMS,
-	result: z.object({ ...bothBundleFields, receivedAt: time.optional() }),
+	result: z.object({ ...bothBundleFields, receivedAt }),
 	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
 		const record = bundles.bundle(ownerHere(context), bundleHash);
 		return bundleStatsV2(record, Number(blockNumber), record && bundles.standing(record));
@@ -154,8 +157,8 @@ export const flashbots_getBundleStats = coreMethod({
 	params: BUNDLE_PARAMS,
 	result: z.object({
 		...bothBundleFields,
-		submittedAt: time.optional(),
-		isSentToMiners: flag.optional(),
+		submittedAt: receivedAt,
+		isSentToMiners: flag,
 		sentToMinersAt: time.nullable().optional(),
 	}),
 	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {

@@ -156,7 +156,8 @@ test("statistics are told however a library asks; what is missing or wrong is sa
 	for (const text of [python, typescript, go]) {
 		for (const version of ["", "V2"]) {
 			const { result } = await send(text(`flashbots_getBundleStats${version}`, inBlock));
-			assert.deepEqual(result, { isSimulated: false });
+			const { isSimulated, isHighPriority, consideredByBuildersAt } = result as Record<string, unknown>;
+			assert.deepEqual([isSimulated, isHighPriority, consideredByBuildersAt], [false, false, []]);
 			const user = await send(text(`flashbots_getUserStats${version}`, { blockNumber: "0x1" }));
 			assert.equal(Object.keys(user.result as object).length, 7);
 		}

@@ -44,7 +44,7 @@ const both = {
 	isSimulated: true,
 	isHighPriority: true,
 	simulatedAt: at(4),
-	consideredByBuildersAt: [{ pubkey: null, builder: "one", timestamp: at(12) }],
+	consideredByBuildersAt: [{ pubkey: "0x", builder: "one", timestamp: at(12) }],
 	sealedByBuildersAt: [],
 };
 
@@ -55,10 +55,62 @@ test("a bundle in its block, in both shapes", () => {
 	});
 });
 
-test("nobody's bundle, and one that was not for that block, are not simulated, and nothing else", () => {
-	for (const stats of [bundleStats, bundleStatsV2]) {
-		assert.deepEqual(stats(null, 7, null), { isSimulated: false });
-		assert.deepEqual(stats(record, 8, standing(80n)), { isSimulated: false });
+test("nobody's bundle, and one that was not for that block, have flags and empty lists, and no times", () => {
+	const lists = { consideredByBuildersAt: [], sealedByBuildersAt: [] };
+	const unknown = { isSimulated: false, isHighPriority: false, ...lists };
+	for (const [stats, more] of [
+		[bundleStats, { isSentToMiners: false }],
+		[bundleStatsV2, {}],
+	] as const) {
+		assert.deepEqual(stats(null, 7, null), { ...unknown, ...more });
+		assert.deepEqual(stats(record, 8, standing(80n)), { ...unknown, ...more });
+	}
+});
+
+type Check = (value: unknown) => boolean;
+const isTime: Check = (value) => typeof value === "string" && new Date(value).toISOString() === value;
+const flag: Check = (value) => typeof value === "boolean";
+const amount: Check = (value) => typeof value === "string" && /^\d+$/.test(value);
+const maybeTime: Check = (value) => value === undefined || value === null || isTime(value);
+const entries: Check = (value) =>
+	Array.isArray(value) &&
+	value.every(({ pubkey, timestamp }) => /^0x([0-9a-f]{2})*$/.test(pubkey) && maybeTime(timestamp));
+const amounts = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, amount]));
+
+/** The fields that ethers-flashbots of Rust declares, up to 0.10 without V2 and from 0.12 on with it. */
+const RUST: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
+	bundleStats: {
+		...{ isSimulated: flag, isSentToMiners: flag, isHighPriority: flag },
+		...{ simulatedAt: maybeTime, submittedAt: maybeTime, sentToMinersAt: maybeTime },
+	},
+	bundleStatsV2: {
+		...{ isHighPriority: flag, isSimulated: flag, simulatedAt: maybeTime, receivedAt: maybeTime },
+		...{ consideredByBuildersAt: entries, sealedByBuildersAt: entries },
+	},
+	userStats: {
+		is_high_priority: flag,
+		...amounts("all_time_miner_payments", "all_time_gas_simulated", "last_7d_miner_payments"),
+		...amounts("last_7d_gas_simulated", "last_1d_miner_payments", "last_1d_gas_simulated"),
+	},
+	userStatsV2: {
+		isHighPriority: flag,
+		...amounts("allTimeValidatorPayments", "allTimeGasSimulated", "last7dValidatorPayments"),
+		...amounts("last7dGasSimulated", "last1dValidatorPayments", "last1dGasSimulated"),
+	},
+};
+
+test("ethers-flashbots of Rust reads every answer: each field that it declares has its type", () => {
+	const figures = userFigures([], false, AT);
+	const early = { ...record, simulatedAt: null, blocks: [{ ...status, deliveries: [] }] };
+	const answers = { bundleStats, bundleStatsV2, userStats, userStatsV2 };
+	for (const [name, fields] of Object.entries(RUST)) {
+		const told =
+			name === "userStats" || name === "userStatsV2"
+				? [answers[name](figures)]
+				: [record, early, null].map((one) => answers[name as "bundleStats"](one, 7, one && standing(80n)));
+		for (const one of told as Record<string, unknown>[])
+			for (const [field, check] of Object.entries(fields))
+				assert.ok(check(one[field]), `${name}.${field}: ${JSON.stringify(one[field])}`);
 	}
 });
 
@@ -95,15 +147,15 @@ test("what was paid today, in seven days and ever, in both shapes", () => {
 	const told = { all: `11111${"0".repeat(20)}`, week: `111${"0".repeat(20)}`, day: `1${"0".repeat(20)}` };
 	assert.deepEqual(userStatsV2(figures), {
 		isHighPriority: true,
-		...{ allTimeValidatorPayments: told.all, allTimeGasSimulated: null },
-		...{ last7dValidatorPayments: told.week, last7dGasSimulated: null },
-		...{ last1dValidatorPayments: told.day, last1dGasSimulated: null },
+		...{ allTimeValidatorPayments: told.all, allTimeGasSimulated: "0" },
+		...{ last7dValidatorPayments: told.week, last7dGasSimulated: "0" },
+		...{ last1dValidatorPayments: told.day, last1dGasSimulated: "0" },
 	});
 	assert.deepEqual(userStats(figures), {
 		is_high_priority: true,
-		...{ all_time_miner_payments: told.all, all_time_gas_simulated: null },
-		...{ last_7d_miner_payments: told.week, last_7d_gas_simulated: null },
-		...{ last_1d_miner_payments: told.day, last_1d_gas_simulated: null },
+		...{ all_time_miner_payments: told.all, all_time_gas_simulated: "0" },
+		...{ last_7d_miner_payments: told.week, last_7d_gas_simulated: "0" },
+		...{ last_1d_miner_payments: told.day, last_1d_gas_simulated: "0" },
 	});
 	const none = userStatsV2(userFigures([], false, AT)) as Record<string, unknown>;
 	assert.deepEqual([none.isHighPriority, none.last1dValidatorPayments], [false, "0"]);
