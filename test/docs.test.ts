@@ -133,11 +133,15 @@ test("every package is in the table of packages, and no other", () => {
 	const named = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([@\w/-]+)`/g)]);
 	const { dependencies, devDependencies } = manifest;
 	const apart = manifestOf("test/metamask").dependencies;
-	const wanted = readFileSync(join(ROOT, "test/python/requirements.txt"), "utf8");
-	const [python = ""] = wanted.split("# What these need:");
+	const python = ["flashbots", "newest"].flatMap((name) => {
+		const [wanted = ""] = readFileSync(join(ROOT, `test/python/${name}.txt`), "utf8").split(
+			"# What these need:",
+		);
+		return [...wanted.matchAll(/^(\w+)==/gm)].map(([, one = ""]) => one);
+	});
 	const installed = [
 		...[dependencies, devDependencies, apart].flatMap((packages) => Object.keys(packages)),
-		...[...python.matchAll(/^(\w+)==/gm)].map(([, name = ""]) => name),
+		...new Set(python),
 	];
 	assert.deepEqual(
 		named.map(([, name]) => name).sort(),

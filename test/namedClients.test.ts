@@ -91,7 +91,7 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 		["| web3.js 4 |", [...READS, `${SUBMIT}clientsSend.test.ts`]],
 		["| cast |", [...READS, `${CHAIN}signatureHiding.test.ts`]],
 		["| MetaMask's controllers |", [...METAMASK, "metamask/outage.test.ts"]],
-		["| web3.py 6 |", ["python/web3.test.ts"]],
+		["| web3.py 6 and 8 |", ["python/web3.test.ts"]],
 		["viem's HTTP transport gives up", [`${SUBMIT}sendSync.test.ts`]],
 		["ethers sends batches by default", READS],
 		["ethers, viem, web3.js and cast take hash and sender", READS],

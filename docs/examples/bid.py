@@ -60,7 +60,7 @@ def bid_on(target):
             "maxPriorityFeePerGas": GWEI,
             "maxFeePerGas": 2 * int(head["baseFeePerGas"], 16) + GWEI,
         }
-    ).rawTransaction
+    ).raw_transaction
     block = hex(int(head["number"], 16) + 1)
     bundle = call("eth_sendBundle", {"txs": [target, Web3.to_hex(backrun)], "blockNumber": block})
     print(f"bid {BID_WEI} wei on {target}: bundle {bundle}", flush=True)

@@ -29,7 +29,7 @@ signed = account.sign_transaction(
         "maxFeePerGas": 2 * w3.eth.get_block("latest").baseFeePerGas + tip,
     }
 )
-tx_hash = w3.to_hex(w3.eth.send_raw_transaction(signed.rawTransaction))
+tx_hash = w3.to_hex(w3.eth.send_raw_transaction(signed.raw_transaction))
 print(f"sent {tx_hash}", flush=True)
 
 # Each event is a line of JSON behind "data: ". A stream that breaks can be asked for again.

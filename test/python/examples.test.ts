@@ -5,22 +5,22 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { type BiddingFixture, startBidding } from "../support/biddingFixture.ts";
 import { EXAMPLES, PAYER_ADDRESS, runBid, runSend } from "../support/examples.ts";
-import { noPython, REQUIREMENTS, runPython } from "./python.ts";
+import { NEWEST, runPython } from "./python.ts";
 
 test("what the examples need is what is tried", () => {
-	const tried = readFileSync(REQUIREMENTS, "utf8").split("\n");
+	const tried = readFileSync(NEWEST.requirements, "utf8").split("\n");
 	const needed = readFileSync(`${EXAMPLES}/requirements.txt`, "utf8").trimEnd().split("\n");
 	for (const line of needed) assert.ok(tried.includes(line), line);
 });
 
-describe("the examples", { skip: noPython }, () => {
+describe("the examples", { skip: NEWEST.absent }, () => {
 	let fixture: BiddingFixture;
 	before(async () => {
 		fixture = await startBidding({ chain: { slotSeconds: 12 } });
 	});
 	after(() => fixture.stop());
 	const example = (file: string) => (env: Readonly<Record<string, string>>) =>
-		runPython(`docs/examples/${file}`, [], env);
+		runPython(NEWEST, `docs/examples/${file}`, [], env);
 
 	test("bid.py sees a transaction, bids on it, and tells that it landed behind it", async () => {
 		const { code, stdout, stderr, target, block } = await runBid(fixture, example("bid.py"), [2, 3]);
@@ -39,7 +39,7 @@ describe("the examples", { skip: noPython }, () => {
 			["bid.py", "set PRIVATE_KEY, and PAYER to the contract's address\n"],
 			["send.py", "set PRIVATE_KEY\n"],
 		] as const) {
-			const { code, stderr } = await runPython(`docs/examples/${file}`);
+			const { code, stderr } = await runPython(NEWEST, `docs/examples/${file}`);
 			assert.deepEqual([code, stderr], [1, missing]);
 		}
 	});

@@ -1,5 +1,5 @@
-// Python with the packages of requirements.txt, for tests: programs that run to their end, and a library whose functions a test
-// calls one by one. `npm run test:python` installs it; where it did not, its tests are skipped.
+// Python with packages of its own, for tests: programs that run to their end, and a library whose functions a test calls one by
+// one. `npm run test:python` installs them; where it did not, its tests are skipped.
 
 import assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
@@ -11,14 +11,34 @@ import { systemClock, withDeadline } from "../../shared/clock.ts";
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const ROOT = dirname(dirname(FOLDER));
-export const REQUIREMENTS = join(FOLDER, "requirements.txt");
-export const VENV = join(FOLDER, ".venv");
-/** The requirements that are installed; written when they are. */
-export const INSTALLED = join(VENV, "installed.txt");
-export const PYTHON = join(VENV, "bin", "python");
 
-/** Why a test that needs Python is skipped, for its `skip`; false: it is not. */
-export const noPython: string | false = existsSync(INSTALLED) ? false : "npm run test:python installs Python";
+/** A virtual environment. */
+export interface Environment {
+	/** The file that lists its packages. */
+	readonly requirements: string;
+	readonly folder: string;
+	/** The requirements that are installed; written when they are. */
+	readonly installed: string;
+	readonly python: string;
+	/** Why a test that needs it is skipped, for its `skip`; false: it is not. */
+	readonly absent: string | false;
+}
+
+function environment(name: string): Environment {
+	const folder = join(FOLDER, ".venv", name);
+	const installed = join(folder, "installed.txt");
+	return {
+		requirements: join(FOLDER, `${name}.txt`),
+		folder,
+		installed,
+		python: join(folder, "bin", "python"),
+		absent: existsSync(installed) ? false : "npm run test:python installs Python",
+	};
+}
+
+/** Flashbots' library needs web3.py 6, and the examples run on what is newest. */
+export const FLASHBOTS = environment("flashbots");
+export const NEWEST = environment("newest");
 
 /** What a program may take, or one answer of it, in ms: to import web3 takes seconds on a busy machine. */
 const ANSWER_MS = 60_000;
@@ -35,11 +55,12 @@ export interface Ended {
  * and no other setting of this process.
  */
 export async function runPython(
+	{ python }: Environment,
 	path: string,
 	args: readonly string[] = [],
 	env: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
-	const child = start(path, args, env);
+	const child = start(python, path, args, env);
 	child.stdin.end();
 	const [stdout, stderr] = [textOf(child.stdout), textOf(child.stderr)];
 	const code = await within(child, path, () => endOf(child));
@@ -53,8 +74,8 @@ export class PythonCalls {
 	readonly #stderr: Promise<string>;
 	readonly #ended: Promise<number | null>;
 
-	constructor(path: string, args: readonly string[]) {
-		this.#child = start(path, args, {});
+	constructor({ python }: Environment, path: string, args: readonly string[]) {
+		this.#child = start(python, path, args, {});
 		this.#child.stdin.on("error", () => {});
 		this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
 		this.#stderr = textOf(this.#child.stderr);
@@ -77,10 +98,10 @@ export class PythonCalls {
 	}
 }
 
-function start(path: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+function start(python: string, path: string, args: readonly string[], env: Readonly<Record<string, string>>) {
 	const { PATH = "", HOME = "" } = process.env;
 	const settings = { PATH, HOME, PYTHONUNBUFFERED: "1", PYTHONDONTWRITEBYTECODE: "1", ...env };
-	return spawn(PYTHON, [path, ...args], { cwd: ROOT, env: settings });
+	return spawn(python, [path, ...args], { cwd: ROOT, env: settings });
 }
 
 /** Its exit code, null where a signal ended it. */

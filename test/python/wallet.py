@@ -9,6 +9,7 @@ import time
 
 from eth_account import Account
 from web3 import HTTPProvider, Web3
+from web3.exceptions import Web3Exception
 
 url, key, contract, reverter = sys.argv[1:]
 w3 = Web3(HTTPProvider(url))
@@ -32,7 +33,10 @@ def send(**fields):
     }
     if "gas" not in whole:
         whole["gas"] = w3.eth.estimate_gas({"from": account.address, "to": whole["to"], "value": whole["value"]})
-    return w3.eth.send_raw_transaction(account.sign_transaction(whole).rawTransaction)
+    signed = account.sign_transaction(whole)
+    # web3.py 6 and 8 name it differently.
+    raw = signed.raw_transaction if hasattr(signed, "raw_transaction") else signed.rawTransaction
+    return w3.eth.send_raw_transaction(raw)
 
 
 def polled(log_filter):
@@ -71,4 +75,6 @@ try:
     send(nonce=0)
 except ValueError as refused:
     told["refusal"] = refused.args[0]
+except Web3Exception as refused:
+    told["refusal"] = refused.rpc_response["error"]
 print(json.dumps(told))

@@ -5,22 +5,30 @@ import { after, before, describe, test } from "node:test";
 import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 import { EMITS, REVERTS } from "../support/contracts.ts";
 import { until } from "../support/until.ts";
-import { noPython, runPython } from "./python.ts";
+import { FLASHBOTS, NEWEST, runPython } from "./python.ts";
 
-describe("web3.py 6", { skip: noPython }, () => {
+describe("web3.py 6 and 8", { skip: FLASHBOTS.absent || NEWEST.absent }, () => {
 	let fixture: BoostFixture;
 	before(async () => {
 		fixture = await startBoostFixture();
 	});
 	after(() => fixture.stop());
 
-	for (const at of ["relay", "boost"] as const) {
-		test(`at the ${at}: balance, nonces, fees, a transfer, a contract, its logs, filters, a replacement, a refusal`, async () => {
+	for (const [version, environment, at] of [
+		[6, FLASHBOTS, "relay"],
+		[8, NEWEST, "relay"],
+		[8, NEWEST, "boost"],
+	] as const) {
+		test(`${version} at the ${at}: balance, nonces, fees, a transfer, a contract, its logs, filters, a replacement, a refusal`, async () => {
 			const { users, system, boost } = fixture;
 			const actor = await users.actor();
 			const contracts = [await users.placeCode(EMITS), await users.placeCode(REVERTS)];
 			const url = at === "relay" ? system.client.url : boost.url;
-			const running = runPython("test/python/wallet.py", [url, actor.account.keyHex, ...contracts]);
+			const running = runPython(environment, "test/python/wallet.py", [
+				url,
+				actor.account.keyHex,
+				...contracts,
+			]);
 			let isOver = false;
 			void running.finally(() => {
 				isOver = true;
