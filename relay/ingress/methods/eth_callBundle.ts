@@ -32,7 +32,7 @@ const paid = z.object({
 const one = paid.extend({
 	txHash: z.string(),
 	fromAddress: z.string(),
-	toAddress: z.string().nullable(),
+	toAddress: z.string().describe("0x for a creation"),
 	gasUsed: z.number(),
 	gasPrice: wei.describe("coinbaseDiff for each gas"),
 	value: z.string().optional().describe("return data as 0x hex; absent where it failed"),
@@ -87,7 +87,7 @@ function shown(result: BundleResult): z.infer<typeof one> {
 	return {
 		txHash: tx.hash,
 		fromAddress: tx.from,
-		toAddress: tx.to,
+		toAddress: tx.to ?? "0x",
 		gasUsed: Number(gasUsed),
 		gasPrice: gasPrice(result),
 		...paidBy(result),

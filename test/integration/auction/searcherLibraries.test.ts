@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
-import { type BiddingFixture, backrunBy, startBidding } from "../../support/biddingFixture.ts";
+import { type BiddingFixture, backrunBy, signedBy, startBidding } from "../../support/biddingFixture.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { bundleHashOf } from "../../support/secretFixture.ts";
 
@@ -144,6 +144,14 @@ for (const [name, text, bundle] of SIMULATIONS) {
 		assert.deepEqual([results.length, ethSentToCoinbase], [2, "5000"]);
 	});
 }
+
+test("a creation goes to 0x, since libraries with types read a text there", async () => {
+	accounts += 1;
+	const { raw } = signedBy(accounts, { to: null, data: "0x00" });
+	const blockNumber = `0x${((await fixture.head()) + 1).toString(16)}`;
+	const { result } = await send(go("eth_callBundle", { txs: [raw], blockNumber, minTimestamp: 1 }));
+	assert.equal((result as { results: { toAddress: string }[] }).results[0]?.toAddress, "0x");
+});
 
 test("cancels are 200", async () => {
 	for (const text of [python, typescript, go])
