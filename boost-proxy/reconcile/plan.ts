@@ -3,7 +3,7 @@
 // what a client's request asks for at once (planSubmission, planCancel). What a row's presences at an upstream mean (`has`, `given`,
 // `lost`, …) is in domain/row.ts.
 
-import { type Route, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
+import { type Fault, type Route, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import { isHolder, isLifeOver, isLive, type Moment, NEXT_EPOCH, needsWork, type Row } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
 
@@ -38,6 +38,9 @@ export interface PlanTime extends Moment {
  * nonce. `lost`: this one has lost it. `owners`: our relay has it, but not from all who own it.
  */
 export type Need = "handover" | "replacement" | "lost" | "owners";
+
+/** Faults of a connection, or of a proxy in front of the relay. */
+const BROKEN: ReadonlySet<Fault> = new Set(["refused", "reset", "httpStatus"]);
 
 /** What an action is about: a row, at an upstream. */
 interface At {
@@ -115,7 +118,7 @@ export function planSubmission(
 	if (kind === "acknowledged" || kind === "rejected") return null;
 	// From the end, since most come in the order of their nonces.
 	const row = rows.findLast((one) => one.hash === agreed.hash);
-	const to = firstFor({ ...agreed, nonce }, came, rows, health);
+	const to = firstFor({ ...agreed, nonce }, came, rows, health) ?? repeated(came, health);
 	if (row === undefined || to === null) return null;
 	if (to === "fallback" && !isAvailable(health.relay)) {
 		const lower = rows.slice(
@@ -143,6 +146,17 @@ function firstFor(
 	const siblings = rows.filter((one) => one.nonce === nonce && one.hash !== hash);
 	const known = siblings.length > 0 ? siblings : rows;
 	return isAnyOnlyAt("fallback", known) && !isAnyOnlyAt("relay", known) ? "fallback" : "relay";
+}
+
+/**
+ * The relay once more, where nobody else can take it and the connection broke: one of several behind a balancer may just have
+ * ended. To send the same bytes to it twice has no effect.
+ */
+function repeated(came: readonly Tried[], health: UpstreamHealths): UpstreamName | null {
+	const [first, second] = came;
+	if (first?.by !== "relay" || second !== undefined || !isAvailable(health.relay)) return null;
+	const { delivery } = first;
+	return delivery?.kind === "failed" && BROKEN.has(delivery.fault) ? "relay" : null;
 }
 
 function isAnyOnlyAt(name: UpstreamName, rows: readonly Row[]): boolean {

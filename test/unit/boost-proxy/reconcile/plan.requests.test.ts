@@ -49,6 +49,7 @@ const FAST_ONLY: UpstreamHealths = {
 const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };
 const REJECTED: Delivery = { kind: "rejected", error: { code: -32000, message: "no" } };
 const TIMED_OUT: Delivery = { kind: "failed", fault: "timeout", sent: true };
+const BROKEN: Delivery = { kind: "failed", fault: "reset", sent: true };
 const by = (name: UpstreamName, delivery: Delivery | null): Tried => ({ by: name, delivery });
 const MINE = submittedRow(5);
 
@@ -79,6 +80,26 @@ const SUBMISSIONS: Readonly<Record<string, Case>> = {
 		next: "submit 5 at the fallback",
 	},
 	"nothing was sent to the relay": { came: [by("relay", null)], next: "submit 5 at the fallback" },
+	"the connection to the relay broke, and the fallback can take it": {
+		came: [by("relay", BROKEN)],
+		next: "submit 5 at the fallback",
+	},
+	"it broke, and nobody else can": {
+		health: ALONE,
+		came: [by("relay", BROKEN)],
+		next: "submit 5 at the relay",
+	},
+	"it broke twice": { health: ALONE, came: [by("relay", BROKEN), by("relay", BROKEN)], next: "nothing" },
+	"it timed out, and nobody else can take it": {
+		health: ALONE,
+		came: [by("relay", TIMED_OUT)],
+		next: "nothing",
+	},
+	"it broke, and the relay is out": {
+		health: out("relay", "fallback"),
+		came: [by("relay", BROKEN)],
+		next: "nothing",
+	},
 	"neither gave a verdict": {
 		came: [by("relay", TIMED_OUT), by("fallback", TIMED_OUT)],
 		next: "nothing",
