@@ -221,6 +221,7 @@ async function connect(
 		standby,
 		pages,
 		others: others ?? NO_OTHERS,
+		store: kv,
 		part: others,
 		chainId,
 		fork: () => chainTime.forkIn(slots.ms),

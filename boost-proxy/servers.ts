@@ -19,6 +19,7 @@ import type { Standby } from "../shared/http/standby.ts";
 import { UnreadBytes } from "../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../shared/http/websocket.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
+import type { SharedStore } from "../shared/kv/port.ts";
 import { COMPONENT_STOP_MS, type Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
@@ -30,7 +31,13 @@ import { loopAnswer, withVia } from "./domain/loops.ts";
 import type { ChainReads, OtherBoosts, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
-import { operatorRoutes, type PartStatus, partCheck, upstreamCheck } from "./ingress/operators.ts";
+import {
+	journalCheck,
+	operatorRoutes,
+	type PartStatus,
+	partCheck,
+	upstreamCheck,
+} from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
 import type { ToldChain } from "./ingress/toldChain.ts";
@@ -76,6 +83,7 @@ export interface ServersParts {
 	readonly standby: Standby;
 	readonly pages: Pages;
 	readonly others: OtherBoosts;
+	readonly store: Pick<SharedStore, "trouble">;
 	/** Null without a database. */
 	readonly part: PartStatus | null;
 }
@@ -216,6 +224,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 	const checks = [
 		upstreamCheck(upstreams),
 		clientTrust.check,
+		journalCheck(parts.store),
 		...(parts.part === null ? [] : [partCheck(parts.part)]),
 	];
 	const routes: readonly Route[] = [

@@ -1,4 +1,4 @@
-// The routes for operators: /status, /admin/* with the data of the operator's page, and the check of /readyz. A breaker that is
+// The routes for operators: /status, /admin/* with the data of the operator's page, and the checks of /readyz. A breaker that is
 // forced stays so until `/admin/auto`.
 
 import { bearerCheck } from "../../shared/client.ts";
@@ -7,6 +7,7 @@ import { ADMIN_WEIGHT, adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
+import type { SharedStore } from "../../shared/kv/port.ts";
 import type { Build } from "../../shared/version.ts";
 import type { Breaker, BreakerState, BreakerStatus, TripReason, Upstream } from "../domain/ports.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/request.ts";
@@ -158,6 +159,14 @@ export function upstreamCheck({
 				? { ok: false, reason: "the relay and the fallback are out" }
 				: { ok: true };
 		},
+	};
+}
+
+/** Says why the journal is in memory alone; boost serves all the same. */
+export function journalCheck(store: Pick<SharedStore, "trouble">): ReadinessCheck {
+	return {
+		name: "journal",
+		check: () => (store.trouble === null ? { ok: true } : { ok: true, note: store.trouble }),
 	};
 }
 

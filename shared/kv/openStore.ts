@@ -8,7 +8,13 @@ import { untilDone } from "../waiting.ts";
 import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { databaseAddress } from "./postgres/database.ts";
-import { DatabaseDownError, downError, isDown, refusedError } from "./postgres/errors.ts";
+import {
+	DatabaseDownError,
+	DatabaseRefusedError,
+	downError,
+	isDown,
+	refusedError,
+} from "./postgres/errors.ts";
 import { openPart } from "./postgres/parts.ts";
 import { openPostgres } from "./postgres/postgres.ts";
 
@@ -40,8 +46,9 @@ export type OpenStore = typeof openStore;
 const IN_USE = "another process has the store: this one waits for it to end";
 
 /**
- * Opens the store of `process`, or of a boost on a database its part of it; waits for a database that does not answer, without an end. Throws DataFolderError,
- * FolderInUseError, DatabaseUrlError, DatabaseRefusedError or LaterVersionError; StoppedError if it was stopped meanwhile.
+ * Opens the store of `process`, or of a boost on a database its part of it; waits for a database that does not answer, without an
+ * end, and for one that refuses it if it has waited for another process before. Throws DataFolderError, FolderInUseError,
+ * DatabaseUrlError, DatabaseRefusedError or LaterVersionError; StoppedError if it was stopped meanwhile.
  */
 export async function openStore(
 	process: StoreName,
@@ -56,6 +63,8 @@ export async function openStore(
 	}
 	/** What the caller failed with, such as a port that is taken: no later try would change it. */
 	let ownFault: unknown;
+	/** Whether it serves already while another process has the store: then a refusal does not end it. */
+	let isServing = false;
 	const patience = {
 		signal: stopped,
 		async onWait() {
@@ -64,6 +73,7 @@ export async function openStore(
 				ownFault = thrown;
 				throw thrown;
 			});
+			isServing = true;
 		},
 	};
 	const open = async () => {
@@ -84,8 +94,9 @@ export async function openStore(
 			stopped,
 			onFailure: onWait,
 			reasonOf(thrown) {
-				if (!(thrown instanceof DatabaseDownError)) throw thrown;
-				return thrown.message;
+				if (thrown instanceof DatabaseDownError) return thrown.message;
+				if (isServing && thrown instanceof DatabaseRefusedError) return thrown.message;
+				throw thrown;
 			},
 			tell: (failure) => log.warn("waiting for the database of DATABASE_URL", { store: process, ...failure }),
 		},

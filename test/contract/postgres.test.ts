@@ -365,13 +365,15 @@ test("what no later try would change is refused at once, with what was expected"
 	url.pathname = "/nowhere";
 	await assert.rejects(started(t, { url: url.toString() }), {
 		code: "DATABASE_REFUSED",
-		message: "the database of DATABASE_URL refuses (3D000): expected the name of a database that exists",
+		message:
+			"the database of DATABASE_URL refuses (3D000): expected the name of a database that exists; set it in DATABASE_URL and restart",
 		...{ host: url.host, reason: "3D000" },
 	});
 	url.username = "nobody";
 	await assert.rejects(started(t, { url: url.toString() }), {
 		code: "DATABASE_REFUSED",
-		message: "the database of DATABASE_URL refuses (28000): expected a user and password that it knows",
+		message:
+			"the database of DATABASE_URL refuses (28000): expected a user and password that it knows; set them in DATABASE_URL and restart",
 	});
 	url.searchParams.set("sslmode", "sometimes");
 	await assert.rejects(started(t, { url: url.toString() }), {
@@ -403,7 +405,7 @@ test("a database without a free connection is waited for, and taken when one is 
 
 test("a password that is missing or wrong is refused at once, in words that don't repeat it", async (t) => {
 	const url = await small.newDatabase();
-	const expected = "expected a user and password that it knows";
+	const expected = "expected a user and password that it knows; set them in DATABASE_URL and restart";
 	for (const [password, state] of [
 		["", "no password"],
 		["anothersecret", "28P01"],

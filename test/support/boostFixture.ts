@@ -28,6 +28,8 @@ interface BoostFixtureOptions {
 	readonly system?: SystemOptions;
 	/** Settings of the fallback, which override the relay's. */
 	readonly fallback?: Env;
+	/** The log of the first boost. Default: none. */
+	readonly log?: Logger;
 	/** Settings of all boosts, which override the fixture's: those of `boostEnv`, whose transactions live for 1000 blocks. */
 	readonly boost?: Env;
 	/** Whether boosts reach the relay directly: its wire rewrites some headers. */
@@ -260,7 +262,7 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 			...options.boost,
 		};
 		const parts = { users: new RelayFixture(system), wires, fallbackUrl, env, folder, stops };
-		return new BoostFixture(parts, await startBoost(parts, {}));
+		return new BoostFixture(parts, await startBoost(parts, { log: options.log ?? silentLogger }));
 	}
 }
 

@@ -4,9 +4,10 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
-import { type Clock, within } from "../../clock.ts";
-import { type Logger, safeError } from "../../log.ts";
-import { DatabaseDownError, DatabaseRefusedError, downError, isDown, refusedError } from "./errors.ts";
+import { type Clock, DeadlineError, within } from "../../clock.ts";
+import type { Logger } from "../../log.ts";
+import { DatabaseDownError, DatabaseRefusedError, downError, isDown, refusalIn } from "./errors.ts";
+import { type Fault, Faults } from "./faults.ts";
 
 export interface DatabaseOptions {
 	/** A postgres:// URL. */
@@ -33,6 +34,10 @@ const CONNECT_MS = 3_000;
 const QUERY_MS = 5_000;
 /** Backoff after a failed connection: first and maximum, in ms, with jitter. */
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [100, 2_000];
+/** Names of faults beside those of statements: the database does not answer, or it refuses new connections. */
+const [ANSWER, CONNECTION] = ["answer", "connection"];
+/** Refusals that end, since these are tried again and again. The statements are those of postgres.ts and lease.ts. */
+const REPEATED: ReadonlySet<string> = new Set([CONNECTION, "write", "lease"]);
 
 /** A pool of connections to one database. */
 export class Database {
@@ -44,26 +49,26 @@ export class Database {
 	readonly #waiting: { readonly resolve: () => void; readonly reject: (thrown: unknown) => void }[] = [];
 	#address: DatabaseAddress;
 	#pauseMs = 0;
-	#downUntil = Number.NEGATIVE_INFINITY;
-	/** Why it does not answer, and since when (monotonic ms); null while it does. */
-	#down: { readonly fault: DatabaseDownError; readonly since: number } | null = null;
-	#log: Logger | null = null;
+	/** Until then no connection is tried (monotonic ms), and why. */
+	#backoff = { until: Number.NEGATIVE_INFINITY, why: new DatabaseDownError("closed") as Fault };
+	readonly #faults: Faults;
 
 	constructor(options: DatabaseOptions, dependencies: { readonly clock: Clock }) {
 		this.#options = options;
 		this.#clock = dependencies.clock;
 		this.#free = options.connections ?? CONNECTIONS;
+		this.#faults = new Faults(dependencies);
 		this.#address = databaseAddress(options.url, options.verify);
 	}
 
-	/** Why it does not answer; null while it does. Public, so without its host. */
+	/** Why it can't be used; null while it can. Public, so without its host. */
 	get trouble(): string | null {
-		return this.#down?.fault.message ?? null;
+		return this.#faults.latest?.message ?? null;
 	}
 
-	/** Has the log told from now on when it stops answering and when it answers again. */
+	/** Logs from now on why it can't be used, and when it can again. */
 	tellBy(log: Logger): void {
-		this.#log = log;
+		this.#faults.logTo(log);
 	}
 
 	/** Rejects with DatabaseDownError if there is no answer within `ms`, or at once during a backoff. */
@@ -74,20 +79,31 @@ export class Database {
 			const left = Math.max(1, until - this.#clock.monotonic());
 			const { rows } = await within(this.#clock, "query", left, client.query<Record<string, unknown>>(query));
 			client.release();
-			this.#answered();
+			this.#faults.worked(ANSWER);
+			this.worked(query.name ?? "");
 			return rows;
 		} catch (thrown) {
 			// After a timeout the late answer would confuse the next query on this connection.
 			client.release(isDown(thrown));
-			throw this.#afterFailure(thrown);
+			throw this.#failed(query.name ?? "", thrown);
 		}
+	}
+
+	/** For a statement on a connection of {@link connect}: it has worked. */
+	worked(statement: string): void {
+		this.#faults.worked(statement);
+	}
+
+	/** For a statement on a connection of {@link connect}: it has failed. Returns the fault if it was refused. */
+	refused(statement: string, thrown: unknown): Fault | null {
+		const fault = refusalIn(thrown, this.#address.host);
+		if (fault !== null && REPEATED.has(statement)) this.#faults.failed(statement, fault);
+		return fault;
 	}
 
 	/** A connection for the caller alone, who must release it. */
 	async connect(ms = CONNECT_MS): Promise<pg.PoolClient> {
-		if (this.#clock.monotonic() < this.#downUntil) {
-			throw this.#down?.fault ?? new DatabaseDownError("no answer a moment ago");
-		}
+		if (this.#clock.monotonic() < this.#backoff.until) throw this.#backoff.why;
 		let isWaiting = false;
 		const connecting = (async () => {
 			if (this.#free > 0) this.#free -= 1;
@@ -101,7 +117,6 @@ export class Database {
 		try {
 			const client = await within(this.#clock, "connection", ms, connecting);
 			this.#pauseMs = 0;
-			this.#answered();
 			return client;
 		} catch (thrown) {
 			connecting.then(
@@ -109,12 +124,10 @@ export class Database {
 				() => {},
 			);
 			// It was still waiting for a slot: the calls before it are slow, but the database is not down.
-			if (isWaiting && !(thrown instanceof DatabaseDownError)) {
+			if (isWaiting && thrown instanceof DeadlineError) {
 				throw new DatabaseDownError("all connections are busy");
 			}
-			// The connection attempt itself failed.
-			if (!isWaiting) this.#pause();
-			throw isWaiting ? thrown : this.#afterFailure(thrown);
+			throw isWaiting ? thrown : this.#failed(CONNECTION, thrown);
 		}
 	}
 
@@ -126,7 +139,7 @@ export class Database {
 
 	/** May be called repeatedly. */
 	async close(): Promise<void> {
-		this.#downUntil = Number.POSITIVE_INFINITY;
+		this.#backoff = { ...this.#backoff, until: Number.POSITIVE_INFINITY };
 		const pool = this.#pool;
 		this.#pool = null;
 		await pool?.end();
@@ -183,40 +196,32 @@ export class Database {
 		});
 		// Idle connections may close; queries on closed ones fail by themselves.
 		pool.on("error", () => {});
-		pool.on("connect", (client) => void client.on("error", () => {}));
+		pool.on("connect", (client) => {
+			client.on("error", () => {});
+			this.#faults.worked(ANSWER);
+			this.#faults.worked(CONNECTION);
+		});
 		this.#pool = pool;
 		return pool;
 	}
 
 	/** The error to throw. If the connection failed, begins a backoff and rejects waiting calls. */
-	#afterFailure(thrown: unknown): unknown {
-		const { host } = this.#address;
-		if (!isDown(thrown)) return refusedError(thrown, host) ?? thrown;
-		this.#pause();
-		const down = downError(thrown, host);
-		if (this.#down === null) this.#log?.warn("the database does not answer", { ...told(down) });
-		this.#down ??= { fault: down, since: this.#clock.monotonic() };
-		for (const { reject } of this.#waiting.splice(0)) reject(down);
-		return down;
+	#failed(what: string, thrown: unknown): unknown {
+		const refused = this.refused(what, thrown);
+		if (what !== CONNECTION && !isDown(thrown)) return refused ?? thrown;
+		const fault = refused ?? downError(thrown, this.#address.host);
+		if (refused === null) this.#faults.failed(ANSWER, fault);
+		this.#pause(fault);
+		for (const { reject } of this.#waiting.splice(0)) reject(fault);
+		return fault;
 	}
 
-	#answered(): void {
-		if (this.#down === null) return;
-		const ms = Math.round(this.#clock.monotonic() - this.#down.since);
-		this.#down = null;
-		this.#log?.info("the database answers again", { ms });
-	}
-
-	#pause(): void {
+	#pause(why: Fault): void {
 		const now = this.#clock.monotonic();
-		if (now < this.#downUntil) return;
+		if (now < this.#backoff.until) return;
 		this.#pauseMs = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2));
-		this.#downUntil = now + this.#pauseMs * (0.5 + Math.random() / 2);
+		this.#backoff = { until: now + this.#pauseMs * (0.5 + Math.random() / 2), why };
 	}
-}
-
-function told(fault: DatabaseDownError) {
-	return { reason: fault.message, fault: safeError(fault) };
 }
 
 const SSL_MODES = ["disable", "allow", "prefer", "require", "no-verify", "verify-ca", "verify-full"];

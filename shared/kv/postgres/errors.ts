@@ -78,13 +78,13 @@ export function isDown(thrown: unknown): boolean {
 
 /** pg's error, which has no code, if the server asks for a password and the URL has none. */
 const NO_PASSWORD = /^SASL: .*password must be/;
-const CREDENTIALS = "a user and password that it knows";
+const CREDENTIALS = "a user and password that it knows; set them in DATABASE_URL and restart";
 
 /** What the operator must provide, by SQLSTATE or by Node's code for a certificate error. */
 const EXPECTED: readonly (readonly [RegExp, string])[] = [
 	[/^28/, CREDENTIALS],
 	[/^53100$/, "room on its disk"],
-	[/^3D000$/, "the name of a database that exists"],
+	[/^3D000$/, "the name of a database that exists; set it in DATABASE_URL and restart"],
 	[/^(42501|3F000)$/, "a user who may make and write tables in a schema of the search path"],
 	[
 		/^(.*CERT.*|UNABLE_TO_VERIFY_LEAF_SIGNATURE|HOSTNAME_MISMATCH)$/,
@@ -104,13 +104,21 @@ export function refusedError(thrown: unknown, host?: string): DatabaseRefusedErr
 	return expected === undefined ? null : new DatabaseRefusedError(code, expected, host);
 }
 
+/** The SQLSTATE of a write to a server that takes reads alone. */
+const READ_ONLY = "25006";
+
+/** The fault of a statement or login that the server refuses though it answers others; null for any other error. */
+export function refusalIn(thrown: unknown, host?: string): DatabaseRefusedError | DatabaseDownError | null {
+	return codeOf(thrown) === READ_ONLY ? downError(thrown, host) : refusedError(thrown, host);
+}
+
 /** What a server that can't be used does, by SQLSTATE. */
 const DOES: readonly (readonly [RegExp, string])[] = [
 	[/^57P01$/, "it is shutting down"],
 	[/^57P02$/, "it has crashed"],
 	[/^57P03$/, "it is starting or shutting down"],
 	[/^53300$/, "it has no free connection: raise its max_connections, or stop what else uses them"],
-	[/^25006$/, "it is read-only: is it a replica?"],
+	[new RegExp(`^${READ_ONLY}$`), "it is read-only: is it a replica?"],
 	[/^DEADLINE$/, "no answer in time"],
 ];
 

@@ -50,6 +50,9 @@ const POLL_MS = 100;
 /** Between two attempts to get a session again. */
 const RETRY_MS = 250;
 
+/** What its renewal is called in the database's faults. */
+const LEASE = "lease";
+
 /** The first key of the advisory lock, so that it differs from locks of other programs. */
 const LOCK_CLASS = 713_351;
 /** The key includes the schema, so that each schema of a database has separate leases. */
@@ -227,8 +230,12 @@ export class Lease {
 			if (this.#isOver) {
 				if (session !== known) session?.release(true);
 			} else if (session === null) this.#plan(RETRY_MS);
-			else this.#keep(session, begun);
-		} catch {
+			else {
+				database.worked(LEASE);
+				this.#keep(session, begun);
+			}
+		} catch (thrown) {
+			if (session !== null) database.refused(LEASE, thrown);
 			if (session !== known) session?.release(true);
 			else if (session !== null) this.#dropSession(session);
 			if (!this.#isOver) this.#plan(RETRY_MS);
