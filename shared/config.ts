@@ -255,10 +255,21 @@ export function adminTokenRow(opens: string): Setting<string | undefined> {
 	};
 }
 
-const databaseUrl = url("postgres:", "postgresql:");
+/** A URL of one host: pg would take a list for the name of a host. */
+function databaseUrl(value: string): string | undefined {
+	const given = url("postgres:", "postgresql:")(value);
+	if (given === undefined) return undefined;
+	const { hostname, searchParams } = new URL(given);
+	const isList = [hostname, ...searchParams.getAll("host"), ...searchParams.getAll("port")].some((part) =>
+		/,|%2c/i.test(part),
+	);
+	return isList ? undefined : given;
+}
 
 export function databaseUrlRow(what: string): Setting<string | undefined> {
-	const [expects, example] = ["a postgres:// URL", "postgres://user:password@host:5432/name"];
+	const expects =
+		"a postgres:// URL of one host (for several servers a DNS name or balancer that leads to the primary)";
+	const example = "postgres://user:password@host:5432/name";
 	return { ...optional(`PostgreSQL in the place of ${what}`, expects, example, databaseUrl), secret: true };
 }
 

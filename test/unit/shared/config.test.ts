@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+	databaseUrlRow,
 	integer,
 	maskUrls,
 	misspelled,
@@ -161,4 +162,29 @@ test("the part of traces that is kept is a number from 0 to 1", () => {
 		...[0, 1, 0.25, 0.25, 1],
 		...Array(5).fill(undefined),
 	]);
+});
+
+test("a database has one host: a list is refused with what to use in its place", () => {
+	const table = { DATABASE_URL: databaseUrlRow("the store") };
+	const read = (DATABASE_URL: string) => readSettings(table, { DATABASE_URL });
+	for (const url of [
+		"postgres://u:p@one/db?target_session_attrs=read-write",
+		"postgres://u:s3cr,et@[::1]:5432/db",
+		"postgres:///db?host=/var/run/postgresql",
+	]) {
+		assert.equal(read(url).DATABASE_URL, url);
+	}
+	for (const url of [
+		"postgres://u:s3cret@one,two:5432/db",
+		"postgres://u:s3cret@one:5432,two:5432/db",
+		"postgres://u:s3cret@one%2Ctwo/db",
+		"postgres://u:s3cret@[::1],[::2]/db?target_session_attrs=primary",
+		"postgres://u:s3cret@/db?host=one,two&port=5432",
+		"postgres://u:s3cret@one/db?port=5432,5433",
+	]) {
+		assert.throws(() => read(url), {
+			message:
+				"DATABASE_URL is not valid: expected a postgres:// URL of one host (for several servers a DNS name or balancer that leads to the primary), for example DATABASE_URL=postgres://user:password@host:5432/name",
+		});
+	}
 });
