@@ -9,7 +9,7 @@ import { Slots } from "../shared/ethereum/slots.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
-import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
+import { type OpenStore, openStore, warnOfClearText } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import {
 	type Assembly,
@@ -81,6 +81,7 @@ async function assemble(
 	stopped: AbortSignal,
 ): Promise<Assembly> {
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
+	warnOfClearText(config, log.child("store"));
 	// While the journal can't be opened, requests are held as long as there is time to answer them.
 	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
 	const pages = boostPages(config);

@@ -2,7 +2,7 @@
 
 import type { LookupFunction } from "node:net";
 import { type Clock, systemClock } from "../shared/clock.ts";
-import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
+import { type OpenStore, openStore, warnOfClearText } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import { HolderReader } from "../shared/kv/postgres/holder.ts";
 import {
@@ -69,6 +69,7 @@ async function assemble(
 	stopped: AbortSignal,
 ): Promise<Assembly> {
 	const { log, clock = systemClock, onLost = () => {}, traces = NO_TRACES } = overrides;
+	warnOfClearText(config, log.child("store"));
 	const registry = overrides.metrics ?? new Metrics();
 	const waiting = new WaitingServers(doorOf(config), { registry, clock, log });
 	const resources = openResources(config, { clock, lookup: overrides.lookup });

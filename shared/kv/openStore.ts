@@ -45,6 +45,15 @@ export type OpenStore = typeof openStore;
 
 const IN_USE = "another process has the store: this one waits for it to end";
 
+/** To be called before anything connects to the database. Throws DatabaseUrlError. */
+export function warnOfClearText(
+	{ DATABASE_URL: url, DATABASE_VERIFY: verify }: StoreSettings,
+	log: Logger,
+): void {
+	if (url === undefined || !databaseAddress(url, verify).isExposed) return;
+	log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
+}
+
 /**
  * Opens the store of `process`, or of a boost on a database its part of it; waits for a database that does not answer, without an
  * end, and for one that refuses it if it has waited for another process before. Throws DataFolderError, FolderInUseError,
@@ -57,10 +66,7 @@ export async function openStore(
 ): Promise<SharedStore> {
 	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
 	if (url === undefined) return openLmdb(join(settings.DATA_DIR, process), log);
-	const { host, isExposed } = databaseAddress(url, verify);
-	if (isExposed) {
-		log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
-	}
+	const { host } = databaseAddress(url, verify);
 	/** What the caller failed with, such as a port that is taken: no later try would change it. */
 	let ownFault: unknown;
 	/** Whether it serves already while another process has the store: then a refusal does not end it. */

@@ -1,10 +1,15 @@
 // The database by TLS: a password never goes over a connection whose peer says that it has no TLS, unless the settings
-// ask for clear text.
+// ask for clear text. Then the log says so before the first byte.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { after, before, it } from "node:test";
+import { readBoostConfig } from "../../boost-proxy/config.ts";
+import { createProxy } from "../../boost-proxy/proxy.ts";
+import { readRelayConfig } from "../../relay/config.ts";
+import { createRelay } from "../../relay/relay.ts";
+import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type LaunchedRelay, launchRelay } from "../support/processes.ts";
 import { until } from "../support/until.ts";
 
@@ -65,3 +70,45 @@ it("the password is not sent to a remote database without TLS", async () => {
 	);
 	for (const { bytes } of connections) assert.equal(bytes.toString("hex"), SSL_REQUEST);
 });
+
+const NOWHERE = "http://127.0.0.1:9";
+const PLACE = { PORT: "0", HOST: "127.0.0.1", ETH_RPC_URL: NOWHERE };
+const UPSTREAMS = { RELAY_URL: NOWHERE, FALLBACK_URL: "none", BOOST_SECRET: "a secret" };
+/** What starts with neither a node nor a database that answers. */
+const PROCESSES = {
+	relay: (DATABASE_URL: string, log: Logger) =>
+		createRelay(
+			readRelayConfig({
+				...PLACE,
+				DATABASE_URL,
+				BUILDERS: JSON.stringify([{ name: "none", url: NOWHERE }]),
+			}),
+			{ log },
+		),
+	boost: (DATABASE_URL: string, log: Logger) =>
+		createProxy(readBoostConfig({ ...PLACE, ...UPSTREAMS, DATABASE_URL }), {
+			log,
+		}),
+};
+
+for (const [name, create] of Object.entries(PROCESSES)) {
+	it(`${name} warns of clear text to another host before it connects`, async () => {
+		const { port } = server.address() as AddressInfo;
+		const warned: string[] = [];
+		const log: Logger = {
+			...silentLogger,
+			warn: (message) => void (/clear text/.test(message) && warned.push(message)),
+			child: () => log,
+		};
+		const connected = once(server, "connection").then(() => [...warned]);
+		const started = create(`postgres://leeward:${PASSWORD}@0.0.0.0:${port}/leeward?sslmode=disable`, log);
+		const starting = started.start().catch(() => {});
+		const expected = [
+			"the database is spoken to in clear text, as sslmode=disable asks: keep its network private",
+		];
+		assert.deepEqual(await connected, expected);
+		await started.stop();
+		await starting;
+		assert.deepEqual(warned, expected, "once");
+	});
+}
