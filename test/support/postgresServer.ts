@@ -31,7 +31,7 @@ interface Binaries {
 
 /** PostgreSQL refuses to run as root; this is the user nobody on every Linux. */
 const NOBODY = 65_534;
-const identity = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+export const identity = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 const START_MS = 30_000;
 /** Characters of its last words that are kept. */
 const SAID_LENGTH = 2_000;

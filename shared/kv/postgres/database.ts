@@ -8,6 +8,7 @@ import { type Clock, DeadlineError, within } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { DatabaseDownError, DatabaseRefusedError, downError, isDown, refusalIn } from "./errors.ts";
 import { type Fault, Faults } from "./faults.ts";
+import { needSession } from "./pooler.ts";
 
 export interface DatabaseOptions {
 	/** A postgres:// URL. */
@@ -52,6 +53,8 @@ export class Database {
 	/** Until then no connection is tried (monotonic ms), and why. */
 	#backoff = { until: Number.NEGATIVE_INFINITY, why: new DatabaseDownError("closed") as Fault };
 	readonly #faults: Faults;
+	/** Whether a connection has kept its session. */
+	#hasSessions = false;
 
 	constructor(options: DatabaseOptions, dependencies: { readonly clock: Clock }) {
 		this.#options = options;
@@ -184,15 +187,24 @@ export class Database {
 
 	#poolOf(): pg.Pool {
 		if (this.#pool !== null) return this.#pool;
-		const pool = new pg.Pool({
-			connectionString: this.#address.url,
-			ssl: this.#address.ssl ?? false,
-			max: this.#options.connections ?? CONNECTIONS,
+		const { host, url, ssl } = this.#address;
+		const options: pg.ClientConfig = {
+			connectionString: url,
+			ssl: ssl ?? false,
 			connectionTimeoutMillis: CONNECT_MS,
 			query_timeout: QUERY_MS,
-			statement_timeout: QUERY_MS,
 			keepAlive: true,
 			application_name: `leeward-${this.#options.name}`,
+		};
+		const pool = new pg.Pool({
+			...options,
+			max: this.#options.connections ?? CONNECTIONS,
+			onConnect: async (client) => {
+				if (!this.#hasSessions) await needSession(client, options, { clock: this.#clock, host });
+				this.#hasSessions = true;
+				// As a parameter of the connection PgBouncer would refuse it.
+				await client.query(`SET statement_timeout = ${QUERY_MS}`);
+			},
 		});
 		// Idle connections may close; queries on closed ones fail by themselves.
 		pool.on("error", () => {});

@@ -114,6 +114,7 @@ export function refusalIn(thrown: unknown, host?: string): DatabaseRefusedError 
 
 /** What a server that can't be used does, by SQLSTATE. */
 const DOES: readonly (readonly [RegExp, string])[] = [
+	[/^08P01$/, "a pooler such as PgBouncer refuses the connection: its log has the reason"],
 	[/^57P01$/, "it is shutting down"],
 	[/^57P02$/, "it has crashed"],
 	[/^57P03$/, "it is starting or shutting down"],

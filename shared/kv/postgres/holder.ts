@@ -16,6 +16,8 @@ export interface Holder {
 const READ = "SELECT epoch, address, secret FROM leeward_holder WHERE store = $1 AND address IS NOT NULL";
 /** Deadline of one reading, in ms. */
 const READ_MS = 1_000;
+/** Of the first one, which looks for a pooler too. */
+const TRY_MS = 5_000;
 
 /** Reads the row of one store. */
 export class HolderReader {
@@ -31,9 +33,9 @@ export class HolderReader {
 	}
 
 	/** The holder; null if nobody has had the store, or nobody tells where it is reached. Throws as `Database` does. */
-	async read(): Promise<Holder | null> {
+	async read(ms = READ_MS): Promise<Holder | null> {
 		const query = { name: "holder", text: READ, values: [this.#store] };
-		const [row] = await this.#database.query(query, READ_MS);
+		const [row] = await this.#database.query(query, ms);
 		if (row === undefined) return null;
 		return { term: Number(row.epoch), address: String(row.address), secret: String(row.secret) };
 	}
@@ -41,7 +43,7 @@ export class HolderReader {
 	/** Throws DatabaseRefusedError if the database takes nobody by this URL; any other fault is for later. */
 	async tryOut(): Promise<void> {
 		try {
-			await this.read();
+			await this.read(TRY_MS);
 		} catch (thrown) {
 			const refused = refusedError(thrown);
 			if (refused !== null) throw refused;
