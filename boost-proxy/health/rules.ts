@@ -100,7 +100,7 @@ const BUSY_FACTOR = 4;
 const JITTER = 0.2;
 /** In so many ms a balancer leaves out a relay that is not ready (docs/deploy/haproxy.cfg: two checks, 500 ms apart). */
 const BALANCER_MS = 1_000;
-/** So long our relay may fail its probes where nobody else could take its requests, in ms: a restart or another core takes seconds. */
+/** How long our relay may fail its probes where nobody else could take its requests, in ms: a new core takes seconds. */
 const ALONE_MS = 5_000;
 /** A doubtful relay is probed again after this time, in ms. */
 const DOUBTED_AGAIN_MS = 500;
@@ -243,9 +243,9 @@ export function reasonOfProbe(
 }
 
 /** The time from a doubtful probe to the next one, in ms. */
-export function doubtfulProbeMs(outcome: ProbeOutcome, { settings, ...health }: RuleInput): number {
-	const isPatient = outcome === "notReady" || isAlone({ settings, ...health });
-	return isPatient ? Math.min(DOUBTED_AGAIN_MS, settings.probeIntervalMs) : 0;
+export function doubtfulProbeMs(outcome: ProbeOutcome, health: RuleInput): number {
+	const isPatient = outcome === "notReady" || isAlone(health);
+	return isPatient ? Math.min(DOUBTED_AGAIN_MS, health.settings.probeIntervalMs) : 0;
 }
 
 /**
