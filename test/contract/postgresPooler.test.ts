@@ -53,6 +53,10 @@ const POOLS: readonly Readonly<Record<string, string>>[] = [
 	{ pool_mode: "transaction", default_pool_size: "2", min_pool_size: "2", server_round_robin: "1" },
 ];
 
+/** The server has databases of other tests, too. */
+const LOCKS = `SELECT * FROM pg_locks WHERE locktype = 'advisory'
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+
 test("in other modes a start ends with a line that names PgBouncer, and leaves nothing behind", {
 	skip,
 }, async (t) => {
@@ -72,7 +76,7 @@ test("in other modes a start ends with a line that names PgBouncer, and leaves n
 		await end();
 		for (const name of ["relay", "boost"] as const)
 			await assert.rejects(opened(t, name, url), { code: "DATABASE_REFUSED", message });
-		const { rows: locks } = await query(direct, "SELECT * FROM pg_locks WHERE locktype = 'advisory'");
+		const { rows: locks } = await query(direct, LOCKS);
 		const { rows: tables } = await query(direct, "SELECT * FROM pg_tables WHERE tablename LIKE 'leeward%'");
 		const { rows: timeouts } = await query(url, "SHOW statement_timeout");
 		assert.deepEqual([locks, tables, timeouts], [[], [], [{ statement_timeout: "0" }]]);
