@@ -223,7 +223,13 @@ export class UpstreamBreaker implements Breaker {
 		const isProbation = this.#clock.monotonic() < this.#probationUntil;
 		const { alternative } = this.#dependencies;
 		const hasAlternative = alternative !== null && !alternative.isUnavailable;
-		return { settings: this.#settings, figures: this.#figures, isProbation, hasAlternative };
+		return {
+			settings: this.#settings,
+			figures: this.#figures,
+			isProbation,
+			hasAlternative,
+			isProven: this.#isProven,
+		};
 	}
 
 	#mustWait(kind: AttemptKind): boolean {

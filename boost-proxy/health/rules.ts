@@ -61,6 +61,8 @@ export interface RuleInput {
 	readonly isProbation: boolean;
 	/** Whether an available upstream can take the requests that this one does not answer. */
 	readonly hasAlternative: boolean;
+	/** Whether it has answered before; else it may still be starting, or be set wrong. */
+	readonly isProven: boolean;
 }
 
 /** What a rule says of an upstream. If it is not shared, boost's own check decides: one client may be the cause. */
@@ -249,11 +251,11 @@ export function doubtfulProbeMs(outcome: ProbeOutcome, health: RuleInput): numbe
 }
 
 /**
- * Whether it is our relay, and nobody else could take its requests now. To refuse what it may accept would help nobody: only
- * a long failure of boost's own check opens it then, and one success closes it.
+ * Whether it is our relay, which has worked, and nobody else could take its requests now. To refuse what it may accept would help
+ * nobody: only a long failure of boost's own check opens it then, and one success closes it.
  */
-export function isAlone({ settings: { upstream }, hasAlternative }: RuleInput): boolean {
-	return upstream === "relay" && !hasAlternative;
+export function isAlone({ settings: { upstream }, hasAlternative, isProven }: RuleInput): boolean {
+	return upstream === "relay" && isProven && !hasAlternative;
 }
 
 /** From the start of one successful probe of a closed breaker to that of the next, in ms. */

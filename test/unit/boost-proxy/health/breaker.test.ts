@@ -364,6 +364,15 @@ test("a relay without an alternative is left only after five seconds of failed c
 	assert.equal(breaker.state, "open", "with an alternative a refused connection is enough");
 });
 
+test("a relay that has never answered is not waited for, though nobody else can take its requests", async (t) => {
+	const fixture = new BreakerFixture(t, { isNew: true });
+	fixture.other.isUnavailable = true;
+	fixture.found = "refused";
+	fixture.breaker.start();
+	await fixture.clock.advance(100);
+	assert.deepEqual(fixture.trips, ["refused"]);
+});
+
 test("of three relays behind a balancer one drains, and is asked by every third probe: nobody is refused", async (t) => {
 	const fixture = new BreakerFixture(t);
 	fixture.breaker.start();

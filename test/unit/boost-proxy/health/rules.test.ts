@@ -19,14 +19,14 @@ import {
 } from "../../../../boost-proxy/health/rules.ts";
 import { BREAKER_OPTIONS as SETTINGS } from "../../../support/breakerFixture.ts";
 
-const WELL = { isProbation: false, hasAlternative: true };
-const PROBATION = { isProbation: true, hasAlternative: true };
+const WELL = { isProbation: false, hasAlternative: true, isProven: true };
+const PROBATION = { isProbation: true, hasAlternative: true, isProven: true };
 const NONE = { count: 0, isShared: false };
-const ALONE = { isProbation: false, hasAlternative: false };
+const ALONE = { isProbation: false, hasAlternative: false, isProven: true };
 
 function health(
 	figures: Partial<HealthFigures>,
-	circumstances: Pick<RuleInput, "isProbation" | "hasAlternative"> = WELL,
+	circumstances: Pick<RuleInput, "isProbation" | "hasAlternative" | "isProven"> = WELL,
 	settings: Partial<HealthSettings> = {},
 ): RuleInput {
 	const none = { count: 0, silentMs: 0 };
