@@ -118,7 +118,7 @@ export function planSubmission(
 	if (kind === "acknowledged" || kind === "rejected") return null;
 	// From the end, since most come in the order of their nonces.
 	const row = rows.findLast((one) => one.hash === agreed.hash);
-	const to = firstFor({ ...agreed, nonce }, came, rows, health) ?? repeated(came, health);
+	const to = firstFor(agreed, nonce, came, rows, health) ?? repeated(came, health);
 	if (row === undefined || to === null) return null;
 	if (to === "fallback" && !isAvailable(health.relay)) {
 		const lower = rows.slice(
@@ -135,15 +135,16 @@ export function planSubmission(
  * fallback while some of its rows are only there, and none only at the relay: the others of the nonce, or else all.
  */
 function firstFor(
-	{ hash, nonce, ...route }: Route & Pick<Row, "hash" | "nonce">,
+	agreed: SubmitAsk["agreed"],
+	nonce: bigint,
 	came: readonly Tried[],
 	rows: readonly Row[],
 	health: UpstreamHealths,
 ): UpstreamName | null {
-	const mayGoToRelay = isOpenFor("relay", route, came, health);
-	if (!isOpenFor("fallback", route, came, health)) return mayGoToRelay ? "relay" : null;
+	const mayGoToRelay = isOpenFor("relay", agreed, came, health);
+	if (!isOpenFor("fallback", agreed, came, health)) return mayGoToRelay ? "relay" : null;
 	if (!mayGoToRelay) return "fallback";
-	const siblings = rows.filter((one) => one.nonce === nonce && one.hash !== hash);
+	const siblings = rows.filter((one) => one.nonce === nonce && one.hash !== agreed.hash);
 	const known = siblings.length > 0 ? siblings : rows;
 	return isAnyOnlyAt("fallback", known) && !isAnyOnlyAt("relay", known) ? "fallback" : "relay";
 }
