@@ -100,7 +100,8 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 /** Why the relay does not believe boost, by its answer; null if it does. */
 function causeIn(result: unknown): string | null {
 	const { address, unbelieved } = (result ?? {}) as { address?: unknown; unbelieved?: unknown };
-	if (address === TEST_ADDRESS) return null;
 	const setting = UNBELIEVED.find((one) => one === unbelieved);
-	return setting === undefined ? UNKNOWN_CAUSE : CAUSES[setting];
+	// Behind proxies that it trusts it may have the address, and still not believe boost.
+	if (setting !== undefined) return CAUSES[setting];
+	return address === TEST_ADDRESS ? null : UNKNOWN_CAUSE;
 }

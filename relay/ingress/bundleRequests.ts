@@ -38,8 +38,14 @@ export function bundleClient(context: OwnerContext): { readonly owner: string; r
 /** Whether the request may cancel its client's bundles; an unsigned one of a web page, or by a boost that is not believed, may not. */
 export function mayCancel({ transport, client, origin }: OwnerContext): boolean {
 	if (transport === "http" && client.signer !== null) return true;
-	return !isWebPage(origin) && client.unbelieved === undefined;
+	if (client.unbelieved !== undefined) throw NOT_BELIEVED;
+	return !isWebPage(origin);
 }
+
+const NOT_BELIEVED = new RpcError(
+	"rejected",
+	"bundle not cancelled: the relay does not believe boost about its clients; sign the request, or have its operator correct BOOST_SECRET or TRUST_PROXY",
+);
 
 export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
 

@@ -2,10 +2,14 @@
 // signed elsewhere nor a fallback's word does.
 
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import httpProxy from "http-proxy";
 import { type Clock, systemClock } from "../../../shared/clock.ts";
 import { freePort } from "../../devnet/freePort.ts";
+import { startRelayHere } from "../../faults/world.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { WsClient } from "../../support/clients.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
@@ -130,6 +134,29 @@ describe("a relay that does not believe boost about its clients", () => {
 			await boost.stop();
 		});
 	}
+
+	it("though it has their addresses from TRUST_PROXY: boost is not ready, and no bundle is said to be cancelled", async (t) => {
+		const folder = mkdtempSync(join(tmpdir(), "leeward-trust-"));
+		const settings = { ...fixture.system.env, TRUST_PROXY: "1", DATA_DIR: folder };
+		const relay = await startRelayHere(settings);
+		t.after(async () => {
+			await relay.stop();
+			rmSync(folder, { recursive: true });
+		});
+		const RELAY_URL = `http://127.0.0.1:${relay.port}`;
+		const boost = await fixture.startBoost({ env: { RELAY_URL, TRUST_PROXY: "1", BOOST_SECRET: "another" } });
+		const { json } = await boost.get("/readyz");
+		const { checks } = json as { checks: { clients: { ok: boolean } } };
+		assert.equal(checks.clients.ok, false);
+		for (const [method, params] of [
+			["eth_cancelBundle", [{ replacementUuid: "x" }]],
+			["eth_sendBundle", [{ txs: [], replacementUuid: "x" }]],
+		] as const) {
+			const { error } = (await boost.call(method, params)).json as WireAnswer;
+			assert.match(error?.message ?? "", /^bundle not cancelled: the relay does not believe boost/, method);
+		}
+		await boost.stop();
+	});
 
 	it("and then does: boost is ready, and passes on", async () => {
 		const { boost } = fixture;
