@@ -8,9 +8,10 @@ import httpProxy from "http-proxy";
 import type { ReadAddress } from "../../shared/client.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { readTarget } from "../../shared/http/callContext.ts";
-import { errorAnswerTo, type HttpAnswer } from "../../shared/http/messages.ts";
+import { errorAnswerTo, type HttpAnswer, isJsonType } from "../../shared/http/messages.ts";
 import { type ProxiedExchange, type RequestProxy, unknownPathAnswer } from "../../shared/http/routes.ts";
 import type { Logger } from "../../shared/log.ts";
+import { REQUEST_ID } from "../../shared/requestId.ts";
 import { viaFor } from "../domain/loops.ts";
 import type { Breaker } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
@@ -204,6 +205,11 @@ class ProxiedRequest {
 			answer.destroy();
 			return;
 		}
+		if (isProxys(answer)) {
+			answer.destroy();
+			this.#failed("proxy");
+			return;
+		}
 		let isEnded = false;
 		const isStream = isEventStream(answer) && request.method !== "HEAD";
 		const end = (): void => {
@@ -290,6 +296,15 @@ class ProxiedRequest {
 		this.#isOver = true;
 		this.#dependencies.onPassed(outcome);
 	}
+}
+
+/** Whether it is the error of a proxy in front of the relay, which clients of the relay could not read: the relay's have an id. */
+function isProxys({ statusCode = 0, headers }: IncomingMessage): boolean {
+	return (
+		statusCode >= 500 &&
+		headers[REQUEST_ID] === undefined &&
+		!isJsonType(headers["content-type"] ?? "text/html")
+	);
 }
 
 function isEventStream({ headers }: IncomingMessage): boolean {

@@ -111,14 +111,15 @@ function endToEnd(headers: IncomingHttpHeaders, dropped: (name: string) => boole
 	return kept;
 }
 
-/** An error before the answer began. `refused`: no connection; else bytes may have been sent. */
-export type ProxyError = "refused" | "reset" | "timeout";
+/** An error before the answer began. `refused`: no connection; `proxy`: another's answer; else bytes may have been sent. */
+export type ProxyError = "refused" | "reset" | "timeout" | "proxy";
 
 /** `status`: for what is no JSON-RPC. */
 const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly reason: string }>> = {
 	refused: { status: 503, reason: "the relay cannot be reached" },
 	reset: { status: 502, reason: "the relay ended the connection" },
 	timeout: { status: 504, reason: "the relay did not answer in time" },
+	proxy: { status: 503, reason: "the proxy in front of the relay reaches none" },
 };
 
 const TRIED: RoutingInfo = { answeredBy: new Set(), attempts: 1, dropped: new Set() };

@@ -171,6 +171,30 @@ test("calls keep their ids when the relay ends the connection with their request
 	await fixture.stop();
 });
 
+test("the error page of a proxy in front of the relay becomes an error that the client can read", async () => {
+	const fixture = await startPassFixture({
+		relay: async (request, answer) => {
+			for await (const _ of request);
+			answer.writeHead(503, { "content-type": "text/html" }).end("<html>no server is available</html>");
+		},
+	});
+	const message = "no relay available: the proxy in front of the relay reaches none";
+	const post = await fetch(`${fixture.url}/fullprivacy`, { method: "POST", body: JSON.stringify(CALL) });
+	assert.deepEqual(
+		[post.status, await post.json()],
+		[200, { jsonrpc: "2.0", id: "7", error: { code: -32603, message } }],
+	);
+	const get = await fetch(`${fixture.url}/info`);
+	assert.deepEqual([get.status, await get.json()], [503, { error: message }]);
+	const stream = await fetch(`${fixture.url}/mev-share`, { headers: { accept: "text/event-stream" } });
+	assert.deepEqual(
+		[stream.status, stream.headers.get("content-type")],
+		[200, "text/event-stream; charset=utf-8"],
+	);
+	assert.match(await stream.text(), /^retry: \d+/);
+	await fixture.stop();
+});
+
 test("a read is retried if the relay has just closed an idle connection", async () => {
 	let asked = 0;
 	const fixture = await startPassFixture({
