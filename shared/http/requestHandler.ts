@@ -253,7 +253,7 @@ export class RequestHandler {
 			goAhead: () => {
 				if (awaitsContinue) response.writeContinue();
 				// For the ids of its calls, should the proxy refuse it later.
-				if (hasBody(request)) exchange.quickBody = this.#readQuick(exchange);
+				if (hasBody(request)) exchange.quickBody = this.#readBody(exchange, QUICK_BODY_BYTES);
 			},
 			onGone: (listener) => life.onGone(listener),
 			refuse: (answer) => this.#refuse(exchange, answer),
@@ -272,17 +272,17 @@ export class RequestHandler {
 			this.#answerUnread(exchange, answer, true),
 		);
 		response.on("close", () => timer.cancel());
-		(quickBody ?? this.#readQuick(exchange)).then((body) => {
+		(quickBody ?? this.#readBody(exchange, this.#options.maxBodyBytes)).then((body) => {
 			timer.cancel();
 			if (body === null) this.#answerUnread(exchange, answer, true);
 			else this.#send(exchange, toEachCall(answer, body));
 		});
 	}
 
-	/** The body, also while a proxy streams it; null for a long one, or one that may not be held. */
-	#readQuick(exchange: Exchange): Promise<Buffer | null> {
+	/** The body, also while a proxy streams it; null for a longer one, or one that may not be held. */
+	#readBody(exchange: Exchange, maxBytes: number): Promise<Buffer | null> {
 		const { request, from } = exchange;
-		const limits = { maxBytes: QUICK_BODY_BYTES, tooLarge: this.#tooLarge };
+		const limits = { maxBytes, tooLarge: this.#tooLarge };
 		const reserve = this.#reserve.bind(this, exchange, clientOf(from.address));
 		return new Promise((resolve) => {
 			readWhole(request, limits, reserve, (result) => resolve(Buffer.isBuffer(result) ? result : null));
