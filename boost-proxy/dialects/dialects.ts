@@ -196,7 +196,10 @@ function ownTarget(path: BoostPath, search: string): ReturnType<Dialect["target"
 function beyondOwn(search: string): string | null {
 	const query = keptQuery(search);
 	if (query === null || query.isHidden) return "the fallback may show it to searchers";
-	return query.builders === null ? null : "the fallback may send it to other builders";
+	if (query.builders !== null) return "the fallback may send it to other builders";
+	if (query.refundPercent !== null && query.refundPercent !== REFUND_PERCENT)
+		return `the fallback refunds ${REFUND_PERCENT} percent`;
+	return query.blockRange === null ? null : "the fallback may keep it for another number of blocks";
 }
 
 /** Its root protects from reverts, `/fast` does not. Refund and origin have other names there; other parameters are dropped. */

@@ -112,6 +112,8 @@ test("a refund goes to an address or nowhere, and nothing rides on it", () => {
 });
 
 const SHOWN = "the fallback may show it to searchers";
+const PERCENT = "the fallback refunds 90 percent";
+const BLOCKS = "the fallback may keep it for another number of blocks";
 const ELSEWHERE = "the fallback may send it to other builders";
 /** Queries with Flashbots' parameters: what each dialect makes of them on `/noreverts`, or why it may not have them. */
 const FLASHBOTS: readonly (readonly [string, Readonly<Record<DialectName, string>>])[] = [
@@ -132,6 +134,18 @@ const FLASHBOTS: readonly (readonly [string, Readonly<Record<DialectName, string
 	[
 		"hint=calldata&builder=a&builder=b",
 		{ mevblocker: ELSEWHERE, flashbots: "/?hint=calldata&builder=a&builder=b", plain: ELSEWHERE },
+	],
+	[
+		`hint=calldata&refund=${A}:50`,
+		{
+			mevblocker: PERCENT,
+			flashbots: `/?hint=calldata&refund=${encodeURIComponent(`${A}:50`)}`,
+			plain: PERCENT,
+		},
+	],
+	[
+		"hint=calldata&blockRange=5",
+		{ mevblocker: BLOCKS, flashbots: "/?hint=calldata&blockRange=5", plain: BLOCKS },
 	],
 	["hint=unread", { mevblocker: SHOWN, flashbots: "/?hint=unread", plain: SHOWN }],
 ];
