@@ -184,7 +184,8 @@ export class BoostIngress {
 	#overWebsocket(method: string, params: readonly unknown[], call: CallContext): Promise<unknown> | null {
 		const { connection } = call;
 		if (connection === null || !RELAY_ONLY.has(method)) return null;
-		const { subscriptions } = this.#dependencies;
+		const { subscriptions, upstreams } = this.#dependencies;
+		if (isUnserved(method) && upstreams.relay.breaker.isUnavailable) return null;
 		if (method === "eth_subscribe") return subscriptions.subscribe(params, call, connection);
 		if (method !== "eth_unsubscribe") return subscriptions.call(method, params, call, connection);
 		const [id] = params;

@@ -239,6 +239,8 @@ describe("through an outage", () => {
 		])
 			assert.equal((await feed.ask("eth_subscribe", params)).error?.code, -32602);
 		assert.equal((await feed.ask("eth_sendBundle", [{ txs: [] }])).error?.code, -32603);
+		for (const one of [feed, hidden])
+			assert.equal((await one.ask("eth_sendPrivateTransaction", [{ tx: "0x" }])).error?.code, -32601);
 		assert.equal(await feed.call("eth_sendRawTransaction", [tx.raw]), tx.hash);
 		const { journal } = await boost.status();
 		assert.ok(journal.depth >= 1);
