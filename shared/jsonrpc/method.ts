@@ -188,7 +188,6 @@ function describe(name: string, issues: readonly z.core.$ZodIssue[]): string {
 	for (const key of issue.path) {
 		path += typeof key === "number" ? `[${key}]` : `.${quotable(String(key))}`;
 	}
-	if (issue.code === "unrecognized_keys") return `${path}.${quotable(issue.keys[0] ?? "")}: ${issue.message}`;
 	const message = issue.message.replace(
 		/^(Invalid input|Invalid option|Too small|Too big|Invalid string): /,
 		"",
@@ -196,13 +195,29 @@ function describe(name: string, issues: readonly z.core.$ZodIssue[]): string {
 	return `${path}: ${message === "Invalid input" ? "not as expected" : message.replace(/, received .*$/, "")}`;
 }
 
-/** For a union without a message of its own: the issue of the branch that matched deepest into the value. */
+/**
+ * The issue to tell of. In an object an unknown key comes before a missing or invalid one, since it may be that key, misspelt;
+ * it ends the path. In a union the branch that matched deepest into the value counts. A union's own message stays, unless
+ * an unknown key is close to one that a branch knows.
+ */
 function closest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
 	const first = issues[0];
-	if (first?.code !== "invalid_union" || first.message !== "Invalid input") return first;
-	const branches = first.errors.map((branch) => closest(branch)).filter((issue) => issue !== undefined);
-	const deepest = branches.sort((a, b) => b.path.length - a.path.length)[0];
+	if (first === undefined) return undefined;
+	const unknown = issues
+		.filter((issue) => issue.code === "unrecognized_keys")
+		.find(({ path }) => path.every((key, i) => key === first.path[i]));
+	if (unknown !== undefined) return { ...unknown, path: [...unknown.path, unknown.keys[0] ?? ""] };
+	if (first.code !== "invalid_union") return first;
+	const deepest = first.errors
+		.map((branch) => closest(branch))
+		.filter((issue) => issue !== undefined)
+		.filter((issue) => first.message === "Invalid input" || isNearlyKnown(issue))
+		.sort((a, b) => b.path.length - a.path.length || Number(isNearlyKnown(b)) - Number(isNearlyKnown(a)))[0];
 	return deepest === undefined ? first : { ...deepest, path: [...first.path, ...deepest.path] };
+}
+
+function isNearlyKnown({ code, message }: z.core.$ZodIssue): boolean {
+	return code === "unrecognized_keys" && message !== UNKNOWN_KEY;
 }
 
 export interface OpenRpcInfo {
@@ -257,6 +272,8 @@ export function boundedList<T extends z.ZodType>(element: T, max: number, expect
 	}, z.array(element).min(min).max(max));
 }
 
+const UNKNOWN_KEY = "unknown key";
+
 /**
  * An object with the keys of `shape`. Any other one is refused by its name, with the nearest known one: a key that is dropped
  * silently is a protection that its sender wrongly believes to be on. `error` is for what is no object. The objects of all
@@ -266,7 +283,7 @@ export function exactObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, e
 	const known = Object.keys(shape);
 	return z.strictObject(shape, {
 		error: (issue) =>
-			issue.code === "unrecognized_keys" ? `unknown key${didYouMean(issue.keys[0] ?? "", known)}` : error,
+			issue.code === "unrecognized_keys" ? `${UNKNOWN_KEY}${didYouMean(issue.keys[0] ?? "", known)}` : error,
 	});
 }
 

@@ -55,6 +55,8 @@ const SEND: readonly CallRow[] = [
 		"two thousand": Array(2_000).fill("0x"),
 		"two thousand of another kind": Array(2_000).fill({}),
 	}),
+	...send("bundle.tx: unknown key", { "tx for txs": [{ tx: PAIR }] }),
+	...send("bundle.Txs: unknown key: did you mean txs?", { "a misspelt txs": [{ Txs: PAIR }] }),
 	...send(EMPTY, {
 		"nothing in it and no uuid": [{ txs: [] }],
 		"nothing in it and null for the uuid": [{ txs: [], replacementUuid: null }],
@@ -166,9 +168,24 @@ const CANCEL: readonly CallRow[] = [
 		"another name": [{ uuid: "mine" }],
 	}),
 	...cancel("bundle.replacementUUID: unknown key: did you mean replacementUuid?", {
+		"a misspelt name": [{ replacementUUID: "mine" }],
 		"a misspelt name beside the right one": [{ ...mine, replacementUUID: "other" }],
 	}),
 	...cancel("bundle.bundleHash: unknown key", { "an unknown key": [{ ...mine, bundleHash: TARGET }] }),
+];
+
+const STATS: readonly CallRow[] = [
+	...refused("flashbots_getBundleStatsV2", (bundle) => [bundle])(
+		"bundle.bundlehash: unknown key: did you mean bundleHash?",
+		{ "a misspelt hash": { bundlehash: TARGET, blockNumber: "0x1" } },
+	),
+	...refused("flashbots_getUserStatsV2", (block) => [block])(
+		"block.blocknumber: unknown key: did you mean blockNumber?",
+		{ "a misspelt block": { blocknumber: "0x1" } },
+	),
+	...refused("flashbots_getUserStatsV2", (block) => [block])("block: expected {blockNumber} or nothing", {
+		"a tag for the block": { blockNumber: "latest" },
+	}),
 ];
 
 const plain = { version: "v0.1", inclusion: { block: "0x1" }, body: [{ tx: TX, canRevert: false }] };
@@ -196,6 +213,9 @@ const FORM: readonly CallRow[] = [
 	...share("bundle.privcy: unknown key: did you mean privacy?", {
 		"a misspelt privacy": { privcy: { builders: ["x"] } },
 	}),
+	...whole("bundle.inclusions: unknown key: did you mean inclusion?", {
+		"a misspelt inclusion": [{ version: "v0.1", inclusions: plain.inclusion, body: plain.body }],
+	}),
 	...share("bundle.__proto__: unknown key", { "a key __proto__": JSON.parse('{"__proto__":{"x":1}}') }),
 	...share(UUID, {
 		"a number for the uuid": { replacementUuid: 7 },
@@ -221,6 +241,7 @@ const INCLUSION: readonly CallRow[] = [
 	...range(".maxblock: unknown key: did you mean maxBlock?", {
 		"a misspelt last": { block: "0x1", maxblock: "0x2" },
 	}),
+	...range(".Block: unknown key: did you mean block?", { "a misspelt block": { Block: "0x1" } }),
 	...range(".maxBlock: expected block to block + 30", {
 		"a last below the first": { block: "0x2", maxBlock: "0x1" },
 		"a last 31 above the first": { block: "0x1", maxBlock: "0x20" },
@@ -318,6 +339,9 @@ const VALIDITY: readonly CallRow[] = [
 		"half a percent": [part(0, 0.5)],
 		"a percent as a text": [part(0, "9")],
 	}),
+	...refund("[0].bodyIdX: unknown key: did you mean bodyIdx?", {
+		"a misspelt index": [{ bodyIdX: 0, percent: 9 }],
+	}),
 	...refund("[0].to: unknown key", { "an unknown key": [{ ...part(0, 9), to: SOMEBODY }] }),
 	...refund(`: ${SUM}`, { "101 percent in all": [part(0, 51), part(1, 50)] }),
 	...refund(": expected at most one", { two: [part(0, 5), part(1, 5)] }),
@@ -366,6 +390,6 @@ const PRIVACY: readonly CallRow[] = [
 ];
 
 export const BUNDLE_ROWS: readonly CallRow[] = [
-	...[...SEND, ...FOREIGN, ...CANCEL],
+	...[...SEND, ...FOREIGN, ...CANCEL, ...STATS],
 	...[...FORM, ...INCLUSION, ...BODY, ...VALIDITY, ...PRIVACY],
 ];

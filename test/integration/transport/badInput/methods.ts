@@ -123,6 +123,11 @@ const COUNT: readonly CallRow[] = [
 	count("an array for the block", [SOMEBODY, ["latest"]], BLOCK),
 	count("an empty object for the block", [SOMEBODY, {}], BLOCK),
 	count("both kinds of block", [SOMEBODY, { blockNumber: "0x0", blockHash: ID }], BLOCK),
+	count(
+		"a misspelt kind of block",
+		[SOMEBODY, { blockhash: ID }],
+		"block.blockhash: unknown key: did you mean blockHash?",
+	),
 	count("three", [SOMEBODY, "latest", 1], "expected at most 2 (address, block)"),
 	counted("capitals", [SOMEBODY.toUpperCase().replace("0X", "0x"), "latest"]),
 	counted("0X", [`0X${SOMEBODY.slice(2)}`, "latest"]),

@@ -177,6 +177,52 @@ test("an unknown key is refused by its name, and the nearest known one suggested
 	assert.deepEqual(refused({ txs: ["0x"] })(), { txs: ["0x"] });
 });
 
+test("a misspelt key is named before the one that is missing for it, also where it is one of several forms", () => {
+	const byHash = exactObject({ blockHash: hash, canonical: z.boolean().optional() });
+	const byNumber = exactObject({ blockNumber: quantity, inner: byHash.optional() });
+	const forms = [quantity, byHash, byNumber] as const;
+	const own = z.union(forms, { error: "expected a block" });
+	const none = z.union(forms);
+	const list = z.union([z.array(byHash), byNumber]);
+	const hashExpected = "expected a hash of 32 bytes as 0x hex";
+	const rows: [z.ZodType, unknown, string][] = [
+		[byHash, { blockhash: HASH }, ".blockhash: unknown key: did you mean blockHash?"],
+		[byHash, { other: 1 }, ".other: unknown key"],
+		[byHash, { blockhash: HASH, canonical: 1 }, ".blockhash: unknown key: did you mean blockHash?"],
+		[byHash, { blockHash: 1, other: 1 }, ".other: unknown key"],
+		[byHash, {}, `.blockHash: ${hashExpected}`],
+		[
+			byNumber,
+			{ inner: { Blockhash: HASH } },
+			`.blockNumber: expected a 0x hex number without leading zeros`,
+		],
+		[
+			byNumber,
+			{ blockNumber: "0x1", inner: { Blockhash: HASH } },
+			".inner.Blockhash: unknown key: did you mean blockHash?",
+		],
+		[own, { blockhash: HASH }, ".blockhash: unknown key: did you mean blockHash?"],
+		[own, { blocknumber: "0x1" }, ".blocknumber: unknown key: did you mean blockNumber?"],
+		[own, { blockHash: HASH, cannonical: true }, ".cannonical: unknown key: did you mean canonical?"],
+		[z.array(own), [{ blockhash: HASH }], "[0].blockhash: unknown key: did you mean blockHash?"],
+		[own, { other: 1 }, ": expected a block"],
+		[own, { blockHash: 1 }, ": expected a block"],
+		[own, { blockHash: HASH, blockNumber: "0x1" }, ": expected a block"],
+		[own, {}, ": expected a block"],
+		[own, [], ": expected a block"],
+		[own, "latest", ": expected a block"],
+		[none, { blockhash: HASH }, ".blockhash: unknown key: did you mean blockHash?"],
+		[none, { blocknumber: "0x1" }, ".blocknumber: unknown key: did you mean blockNumber?"],
+		[list, { blocknumber: "0x1" }, ".blocknumber: unknown key: did you mean blockNumber?"],
+		[list, [{ blockhash: HASH }], "[0].blockhash: unknown key: did you mean blockHash?"],
+		[list, [{ blockHash: 1 }], `[0].blockHash: ${hashExpected}`],
+	];
+	for (const [schema, value, message] of rows) {
+		const row = { kind: "invalidParams", message: `invalid params: block${message}` };
+		assert.throws(() => checkParam("block", schema, value), row, JSON.stringify(value));
+	}
+});
+
 const BEGINS = "The transaction was added to the mempool but wasn't processed";
 
 test("timeouts are milliseconds as number or hex, limited to the maximum; an invalid one is the default", () => {

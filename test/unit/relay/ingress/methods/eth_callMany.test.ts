@@ -70,6 +70,16 @@ const REFUSED: readonly (readonly [readonly unknown[], string])[] = [
 		[{ ...SIGNED, stateBlocknumber: "0x1" }],
 		"bundle.stateBlocknumber: unknown key: did you mean stateBlockNumber?",
 	],
+	[
+		[{ txs: [RAW], blocknumber: "0x10", stateBlockNumber: "latest" }],
+		"bundle.blocknumber: unknown key: did you mean blockNumber?",
+	],
+	[
+		[{ txs: [RAW], blockNumber: "0x10", stateBlocknumber: "latest" }],
+		"bundle.stateBlocknumber: unknown key: did you mean stateBlockNumber?",
+	],
+	[[[{ transaction: [] }]], "bundle[0].transaction: unknown key: did you mean transactions?"],
+	[[[{}]], "bundle[0].transactions: expected 100 calls at most"],
 	[[{ ...SIGNED, minTimestamp: 7 }], "bundle.minTimestamp: expected none, or 0"],
 	[[CALLS, { index: 5 }], "context.index: unknown key"],
 ];
