@@ -45,12 +45,18 @@ export async function readStatus(
 	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
 	const page = await relayPage(hash, routing, dependencies);
-	// No row overrules a block.
-	if (page?.stage !== undefined && page.status === "INCLUDED") return answer("relay", page);
+	const found = findAnywhere(hash, address, dependencies);
+	// No row overrules a block, so that the page of a mined one is there also if the rows can't be read.
+	const isMined = page?.stage !== undefined && page.status === "INCLUDED";
+	const known = (await (isMined ? found.catch(() => null) : found))?.row ?? null;
 	// A transaction whose client got an error is observed, but not shown.
-	const known = (await findAnywhere(hash, address, dependencies))?.row ?? null;
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
-	if (page?.stage !== undefined && !isOverruled(page, row)) return answer("relay", page);
+	if (page?.stage !== undefined && !isOverruled(page, row)) {
+		// The fallback is not asked about what it was never given.
+		const wasGiven = row !== null && row.at.fallback.presence !== "absent";
+		const theirs = wasGiven ? await fallbackRecord(hash, routing, dependencies) : null;
+		return answer("relay", row === null || theirs === null ? page : completed(page, row, [theirs]));
+	}
 	if (row !== null) return ofRow(row, page, routing, dependencies);
 	return page === null ? elsewhere(hash, routing, dependencies) : answer("relay", page);
 }
@@ -123,23 +129,24 @@ async function ofRow(
 
 /** The record with each field that it lacks from a page that has it: the relay's, or the fallback's, which has no say on the stage. */
 function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord | null)[]): StatusRecord {
-	const shared = pages.some((one) => one?.shared === true);
+	const shared = record.shared || pages.some((one) => one?.shared === true);
 	// The interface's blank record.
 	if (record.status === "UNKNOWN") return { ...record, shared };
-	const told = pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]));
+	const told = [record, ...pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]))];
 	const { referrer, refundRecipient } = isLive(row) ? (keptQuery(row.search) ?? NO_QUERY) : record;
 	const received = isLive(row) ? isoTime(row.receivedAt) : null;
 	const paid = told.find(({ refund }) => refund > 0);
 	return {
 		...record,
-		rpc_timestamp: received ?? firstOf(told, (one) => one.rpc_timestamp),
-		transaction: fieldsIn([record, ...told], row),
-		fastMode: record.fastMode || told.some((one) => one.fastMode),
+		rpc_timestamp: record.rpc_timestamp ?? received ?? firstOf(told, (one) => one.rpc_timestamp),
+		transaction: fieldsIn(told, row),
+		fastMode: told.some((one) => one.fastMode),
 		shared,
-		simulationError: firstOf(told, (one) => one.simulationError),
-		backruns: Math.max(record.backruns, ...told.map((one) => one.backruns)),
-		referrer: referrer ?? firstOf(told, (one) => one.referrer),
-		refundRecipient: refundRecipient ?? firstOf(told, (one) => one.refundRecipient),
+		simulationError:
+			record.status === "INCLUDED" ? record.simulationError : firstOf(told, (one) => one.simulationError),
+		backruns: Math.max(...told.map((one) => one.backruns)),
+		referrer: record.referrer ?? referrer ?? firstOf(told, (one) => one.referrer),
+		refundRecipient: record.refundRecipient ?? refundRecipient ?? firstOf(told, (one) => one.refundRecipient),
 		refund: paid?.refund ?? record.refund,
 		...(paid?.refundWei === undefined ? {} : { refundWei: paid.refundWei }),
 	};

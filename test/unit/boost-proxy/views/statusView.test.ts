@@ -4,16 +4,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import type { Ending } from "../../../../boost-proxy/domain/row.ts";
+import { ABSENT, type Ending } from "../../../../boost-proxy/domain/row.ts";
 import { readFallbackPage } from "../../../../boost-proxy/views/thirdParties.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
+import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, type ViewFixture, viewFixtures } from "./viewFixture.ts";
 
 const viewFixture = viewFixtures();
 const ADDRESS = "192.0.2.1";
+const HAS = { ...ABSENT, presence: "has" } as const;
 
 /** As it would be sent, and who is named for it. */
 async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string, number]> {
@@ -232,6 +235,45 @@ test("what the fallback has is told with what its page and the journal know of i
 			transaction: (mined as { transaction: object }).transaction,
 		});
 	}
+});
+
+test("the relay's page gets what only the fallback's knows of one that the fallback was given", async () => {
+	for (const [ending, presence, isAsked] of [
+		["mined", "has", true],
+		["mined", "absent", false],
+		[null, "abandoned", true],
+		[null, "absent", false],
+	] as const) {
+		const fixture = await viewFixture();
+		const at = { relay: HAS, fallback: { ...ABSENT, presence } };
+		const tx = ending === null ? fixture.holds(5, [], { at }) : fixture.ended(5, ending, { at });
+		const transaction = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
+		const block = { status: "INCLUDED", ...stageReport("INCLUDED", { blockNumber: 9 }) };
+		const told = { ...unknownStatus(tx.hash), ...block, transaction, referrer: "relay's", more: "to come" };
+		const own = { ...told, rpc_timestamp: "2026-01-01T00:00:01.000Z" };
+		fixture.relay.pages.set(tx.hash, own);
+		const news = { backruns: 3, shared: true, refund: 0.009, refundWei: "9000000000000000" };
+		const error = { code: "OUT_OF_GAS", message: "out of gas" };
+		const theirs = { ...told, ...news, referrer: "other", blockNumber: 8, simulationError: error };
+		fixture.fallback.pages.set(tx.hash, theirs);
+		const [page, by] = await ask(fixture, tx.hash);
+		assert.deepEqual([page, by], [isAsked ? { ...own, ...news } : own, "relay"], `${ending} ${presence}`);
+		assert.deepEqual(fixture.fallback.asked, isAsked ? ["page"] : []);
+		const paid = { ...own, refund: 0.01, refundWei: "10000000000000000", backruns: 4, shared: true };
+		fixture.relay.pages.set(tx.hash, paid);
+		assert.deepEqual((await ask(fixture, tx.hash))[0], paid);
+	}
+});
+
+test("the page of a mined one does not depend on another boost's answer", async () => {
+	const fixture = await viewFixture();
+	const { hash } = signedTransaction();
+	const page = { ...unknownStatus(hash), status: "INCLUDED", stage: "INCLUDED" };
+	fixture.relay.pages.set(hash, page);
+	const fails = () => Promise.reject(new RpcError("unavailable", "no answer"));
+	const others = { ...NO_OTHERS, isAlone: false, find: fails };
+	const { body } = await new Views({ ...fixture.dependencies, others }).status(hash, ADDRESS);
+	assert.deepEqual(JSON.parse(JSON.stringify(body)), page);
 });
 
 test("of a page about another sender no field is taken", async () => {
