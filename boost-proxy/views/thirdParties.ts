@@ -106,6 +106,7 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
 		referrer: textOrNull(page.referrer),
 		refundRecipient: textOrNull(page.refundRecipient),
 		refund: count(page.refund),
+		refundWei,
 		...(TOLD.has(stage) ? stageReport(stage, { error, blockNumber, refundWei }) : {}),
 	};
 }
@@ -168,10 +169,13 @@ function textOrNull(value: unknown): string | null {
 	return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Of an amount in ETH, to the gwei; "0" of more than there is. */
+/** Of an amount in ETH, by its decimal text, rounded down; "0" of more than there is. */
 function weiOf(ether: number): string {
-	const gwei = Math.round(ether * 1e9);
-	return Number.isSafeInteger(gwei) ? (BigInt(gwei) * 10n ** 9n).toString() : "0";
+	const [, whole = "", decimals = "", exponent = "0"] =
+		/^(\d+)(?:\.(\d+))?(?:e(-\d+))?$/.exec(String(ether)) ?? [];
+	const places = 18 - decimals.length + Number(exponent);
+	const digits = BigInt(whole + decimals);
+	return String(places < 0 ? digits / 10n ** BigInt(-places) : digits * 10n ** BigInt(places));
 }
 
 function count(value: unknown): number {

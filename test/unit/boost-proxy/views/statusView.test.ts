@@ -9,7 +9,7 @@ import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, type Ending } from "../../../../boost-proxy/domain/row.ts";
 import { readFallbackPage } from "../../../../boost-proxy/views/thirdParties.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
-import { stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
+import { type StatusRecord, stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, type ViewFixture, viewFixtures } from "./viewFixture.ts";
@@ -309,7 +309,8 @@ test("while the relay is unavailable the fallback's page is used for unknown has
 		200,
 	]);
 	fixture.fallback.pages.set(hash, { ...unknownStatus(hash), status: "FAILED" });
-	assert.deepEqual(await ask(fixture, hash), [{ ...unknownStatus(hash), status: "FAILED" }, "fallback", 200]);
+	const failed = { ...unknownStatus(hash), status: "FAILED", refundWei: "0" };
+	assert.deepEqual(await ask(fixture, hash), [failed, "fallback", 200]);
 	assert.deepEqual(fixture.chainAsked, []);
 	fixture.fallback.pages.set(hash, unknownStatus(hash));
 	assert.deepEqual(await ask(fixture, hash), [unknownStatus(hash), "fallback", 200]);
@@ -381,13 +382,39 @@ test("a page in our own format: pending with a stage is HELD, an ended one has i
 	const { origin: _, ...told } = full;
 	for (const [status, stage, shown] of [
 		["INCLUDED", "REVERTED", stageReport("REVERTED", { refundWei: "500000000000000000" })],
-		["INCLUDED", undefined, {}],
+		["INCLUDED", undefined, { refundWei: "500000000000000000" }],
 		["FAILED", "CANCELLED", stageReport("CANCELLED", { refundWei: "500000000000000000" })],
-		["FAILED", "<b>", {}],
+		["FAILED", "<b>", { refundWei: "500000000000000000" }],
 	] as const) {
 		const page = readFallbackPage("ours", { ...full, status, stage }, HASH);
 		assert.deepEqual(page, { ...told, hash: HASH, status, transaction: SHOWN, ...shown });
 	}
+});
+
+test("a refund in ETH alone is told in wei, too, to the last decimal", () => {
+	for (const [refund, wei] of [
+		[0.009, "9000000000000000"],
+		[1.000000000000001, "1000000000000001000"],
+		[1e-7, "100000000000"],
+		[1.5e-18, "1"],
+		[120, "120000000000000000000"],
+		[1e21, "0"],
+		[-1, "0"],
+		["x", "0"],
+	] as const) {
+		const page = readFallbackPage("ours", { status: "INCLUDED", hash: HASH, refund }, HASH);
+		assert.equal(page?.refundWei, wei, `${refund}`);
+	}
+});
+
+test("the refund of a page without a stage is told in wei of the mined one", async () => {
+	const fixture = await viewFixture();
+	fixture.relay.isUnavailable = true;
+	const tx = fixture.holds(5, ["fallback"]);
+	fixture.fallback.pages.set(tx.hash, { ...unknownStatus(tx.hash), status: "INCLUDED", refund: 0.009 });
+	fixture.mines(tx);
+	const [page] = (await ask(fixture, tx.hash)) as [StatusRecord, string, number];
+	assert.deepEqual([page.refund, page.refundWei], [0.009, "9000000000000000"]);
 });
 
 test("a simulation error is read as a string or an object", () => {
@@ -480,8 +507,8 @@ test("for any page the record has exactly the documented fields and types", () =
 					.sort(),
 			);
 			assert.ok(stage === undefined || /^[A-Z_]+$/.test(stage), "stage");
-			const told = [state, refundWei].every((text) => typeof text === "string");
-			assert.equal(told, stage !== undefined);
+			assert.equal(typeof state, stage === undefined ? "undefined" : "string");
+			assert.ok(typeof refundWei === "string" || (stage === undefined && rest.refund === 0), "refundWei");
 			for (const text of [reason, nextStep]) assert.ok(text == null || typeof text === "string");
 			assert.ok(blockNumber == null || typeof blockNumber === "number", "blockNumber");
 			assert.ok(simulationError === null || typeof simulationError.message === "string", "simulationError");
