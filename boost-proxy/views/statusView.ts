@@ -114,10 +114,11 @@ async function ofRow(
 	const { fallback } = dependencies.upstreams;
 	const mayHaveHad = page?.stage === undefined && fallback?.whyUnfit(row) === null;
 	const asksFallback = isLive(row) ? isHolder(row.at.fallback) : mayHaveHad;
-	const [mined, theirs] = await Promise.all([
+	const [onChain, theirs] = await Promise.all([
 		minedOnChain(dependencies.chain, row.hash, SOURCE_MS),
 		asksFallback ? fallbackRecord(row.hash, routing, dependencies) : null,
 	]);
+	const mined = onChain === undefined ? minedByPage(theirs) : onChain;
 	if (mined) return answer("journal", completed(minedRecord(row.hash, mined, row), row, [page, theirs]));
 	const error = theirs?.status === "FAILED" ? theirs.simulationError : null;
 	const record: StatusRecord =
@@ -125,6 +126,12 @@ async function ofRow(
 			? { ...recordOf(row), status: "FAILED", ...stageReport("SIMULATION_FAILED", { error }) }
 			: recordOf(row);
 	return answer("journal", completed(record, row, [page, theirs]));
+}
+
+/** What a fallback's page says of its block; null if it does not say that it was mined. */
+function minedByPage(page: StatusRecord | null): Mined | null {
+	if (page?.status !== "INCLUDED") return null;
+	return { transaction: null, reverted: page.stage === "REVERTED", blockNumber: page.blockNumber ?? null };
 }
 
 /** The record with each field that it lacks from a page that has it: the relay's, or the fallback's, which has no say on the stage. */

@@ -276,6 +276,31 @@ test("the page of a mined one does not depend on another boost's answer", async 
 	assert.deepEqual(JSON.parse(JSON.stringify(body)), page);
 });
 
+test("while the chain can't be read the fallback's word counts that it was mined", async () => {
+	for (const [fields, stage, blockNumber] of [
+		[{}, "INCLUDED", null],
+		[{ stage: "INCLUDED", blockNumber: 9 }, "INCLUDED", 9],
+		[{ stage: "REVERTED", blockNumber: 9 }, "REVERTED", 9],
+	] as const) {
+		const fixture = await viewFixture();
+		fixture.relay.isUnavailable = true;
+		const tx = fixture.holds(5, ["fallback"]);
+		const transaction = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
+		const told = { ...unknownStatus(tx.hash), status: "INCLUDED", transaction, refund: 0.009, backruns: 3 };
+		fixture.fallback.pages.set(tx.hash, { ...told, ...fields });
+		assert.deepEqual((await ask(fixture, tx.hash))[0], held(tx.hash), "the chain has not got it");
+		fixture.isChainUp = false;
+		assert.deepEqual(await ask(fixture, tx.hash), [
+			{
+				...{ ...told, rpc_timestamp: "2026-01-01T00:00:00.000Z", fastMode: true },
+				...stageReport(stage, { blockNumber, refundWei: "9000000000000000" }),
+			},
+			"journal",
+			200,
+		]);
+	}
+});
+
 test("of a page about another sender no field is taken", async () => {
 	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
