@@ -9,7 +9,15 @@ import { isObject } from "../../shared/jsonrpc/fields.ts";
 import { keptQuery, NO_QUERY } from "../../shared/submissionQuery.ts";
 import type { ChainReads, ElsewhereRow, OtherBoosts, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
-import { type Ending, isEndedByUser, isFinal, isHolder, isLive, type Row } from "../domain/row.ts";
+import {
+	type DeliveryState,
+	type Ending,
+	isEndedByUser,
+	isFinal,
+	isHolder,
+	isLive,
+	type Row,
+} from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
@@ -121,10 +129,11 @@ async function ofRow(
 	const mined = onChain === undefined ? minedByPage(theirs) : onChain;
 	if (mined) return answer("journal", completed(minedRecord(row.hash, mined, row), row, [page, theirs]));
 	const error = theirs?.status === "FAILED" ? theirs.simulationError : null;
+	const own = recordOf(row, dependencies.upstreams.relay.breaker.isUnavailable);
 	const record: StatusRecord =
 		isLive(row) && error !== null
-			? { ...recordOf(row), status: "FAILED", ...stageReport("SIMULATION_FAILED", { error }) }
-			: recordOf(row);
+			? { ...own, status: "FAILED", ...stageReport("SIMULATION_FAILED", { error }) }
+			: own;
 	return answer("journal", completed(record, row, [page, theirs]));
 }
 
@@ -219,11 +228,20 @@ const STAGES: Readonly<Record<Ending, string>> = {
 };
 
 /** A row's own status: pending, or how it ended. */
-function recordOf({ hash, path, desired }: Row): StatusRecord {
+function recordOf(row: Row, isRelayOut: boolean): StatusRecord {
+	const { hash, path, desired } = row;
 	const blank = { ...unknownStatus(hash), fastMode: path === "fast" };
-	if (desired === "live") return { ...blank, ...stageReport("HELD") };
+	if (desired === "live") {
+		return { ...blank, ...stageReport("HELD", isRelayOut ? {} : { reason: whyHeld(row.at.fallback) }) };
+	}
 	const status = desired === "mined" ? "INCLUDED" : "FAILED";
 	return { ...blank, status, ...stageReport(STAGES[desired]) };
+}
+
+/** Why a row is held though the relay is not out. */
+function whyHeld(fallback: DeliveryState): string {
+	if (!isHolder(fallback)) return "the relay tells nothing of it now: boost keeps it";
+	return `another private relay ${fallback.presence === "has" ? "has" : "may have"} it`;
 }
 
 /** The status of a transaction in a block; `row`: its row, if any. */

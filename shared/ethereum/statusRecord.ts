@@ -83,9 +83,12 @@ export const LIVE_STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", 
 export const MINED_STAGES = ["INCLUDED", "REVERTED"] as const;
 /** Those of one that is over without having been mined. */
 export const ENDED_STAGES = ["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"] as const;
-/** All stages that a relay gives a transaction; `HELD` is boost's, for what it keeps while the relay is out. */
+/** All stages that a relay gives a transaction; `HELD` is boost's, for what it or the fallback has, but not the relay. */
 export const STAGES = [...LIVE_STAGES, ...MINED_STAGES, ...ENDED_STAGES] as const;
 export type Stage = (typeof STAGES)[number];
+
+/** The reason of `HELD` while the relay is out. */
+export const RELAY_OUT = "the relay is out: boost keeps it, and another relay may have it";
 
 /** State, reason and next step by stage, as far as they follow from the stage alone. */
 const STATES: Readonly<
@@ -106,7 +109,7 @@ const STATES: Readonly<
 	CANCELLED: ["cancelled", "the sender cancelled it", null],
 	EXPIRED: ["expired", "no block took it in time", "send it again, with a higher priority fee"],
 	DROPPED: ["dropped", "another transaction with its nonce was mined", null],
-	HELD: ["held", "the relay is out: boost keeps it, and another relay may have it", null],
+	HELD: ["held", RELAY_OUT, null],
 };
 
 /** State of a pending transaction that waits for a fee to fall, by code of the simulation error: it has not failed. */
@@ -148,12 +151,15 @@ export function stageReport(
 	stage: string,
 	facts: Partial<Pick<StageReport, "blockNumber" | "refundWei">> & {
 		readonly error?: StatusError | null;
+		/** In place of the stage's usual one. */
+		readonly reason?: string | null;
 		/** Wei that paying the refund would have cost, where that was more than the refund. */
 		readonly refundCost?: string | null;
 		readonly exposed?: Exposure | null;
 	} = {},
 ): StageReport {
-	const { error = null, blockNumber = null, refundWei = "0", refundCost = null, exposed = null } = facts;
+	const { error = null, reason = null, blockNumber = null, refundWei = "0" } = facts;
+	const { refundCost = null, exposed = null } = facts;
 	const [state, usual, usualStep] = (STATES as Partial<Record<string, (typeof STATES)[Stage]>>)[stage] ?? [
 		stage.toLowerCase(),
 		null,
@@ -165,7 +171,7 @@ export function stageReport(
 		stage,
 		state: (error !== null && stage === "PENDING" ? WAITING[error.code] : undefined) ?? state,
 		blockNumber,
-		reason: error?.message ?? usual ?? noRefund,
+		reason: error?.message ?? reason ?? usual ?? noRefund,
 		refundWei,
 		nextStep: error === null ? usualStep : (nextStepOf(stage, error) ?? usualStep),
 	};

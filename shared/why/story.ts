@@ -2,7 +2,7 @@
 // words these are, its events, and where these leave a question, the chain. Pure.
 
 import { builderAnswers, counted } from "../builderAnswers.ts";
-import { MINED_STAGES, type StatusRecord } from "../ethereum/statusRecord.ts";
+import { MINED_STAGES, RELAY_OUT, type StatusRecord } from "../ethereum/statusRecord.ts";
 
 /** An event of `GET /tx/{hash}/events`, as far as it is told here. */
 interface LifeEvent {
@@ -205,12 +205,15 @@ function nonceOf({ nonce, nextNonce }: ChainFacts): readonly string[] {
 }
 
 function nextStep(facts: Facts): string {
-	const { nextStep: step, stage } = facts.record;
+	const { nextStep: step, stage, reason } = facts.record;
 	if (step != null) return `What to do: ${step}.`;
 	if (hasLanded(facts) || isOver(facts.record)) return "";
-	return stage === "HELD"
-		? "What to do: bring the relay back; boost hands it over by itself."
-		: "What to do: wait, since it is sent for each block of its life; a higher priority fee has builders take it sooner.";
+	if (stage === "HELD") {
+		return reason === RELAY_OUT
+			? "What to do: bring the relay back; boost hands it over by itself."
+			: "What to do: wait, since boost sees to it that a relay has it.";
+	}
+	return "What to do: wait, since it is sent for each block of its life; a higher priority fee has builders take it sooner.";
 }
 
 function gwei(wei: bigint): string {

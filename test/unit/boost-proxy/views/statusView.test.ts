@@ -24,10 +24,14 @@ async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string
 	return [JSON.parse(JSON.stringify(body)), by, status];
 }
 
-const held = (hash: string, fastMode = true) => ({
+const SILENT = "the relay tells nothing of it now: boost keeps it";
+const ELSEWHERE = "another private relay has it";
+
+/** `reason`: of what is held while the relay is not out. */
+const held = (hash: string, reason?: string) => ({
 	...unknownStatus(hash),
-	fastMode,
-	...stageReport("HELD"),
+	fastMode: true,
+	...stageReport("HELD", reason === undefined ? {} : { reason }),
 });
 
 test("the relay's record is shown unchanged, and the observer gets its stage", async () => {
@@ -62,9 +66,10 @@ test("a row is HELD while the relay has no valid record or is unavailable, until
 		const fixture = await viewFixture();
 		const tx = fixture.holds(5, ["relay"], { search: "referrer=x" });
 		prepare(fixture, tx.hash);
-		assert.deepEqual(await ask(fixture, tx.hash), [held(tx.hash), "journal", 200]);
+		const expected = held(tx.hash, fixture.relay.isUnavailable ? undefined : SILENT);
+		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
 		fixture.isChainUp = false;
-		assert.deepEqual(await ask(fixture, tx.hash), [held(tx.hash), "journal", 200]);
+		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
 		fixture.isChainUp = true;
 		fixture.mines(tx);
 		assert.equal(((await ask(fixture, tx.hash))[0] as { status: string }).status, "INCLUDED");
@@ -134,7 +139,27 @@ test("a row that the relay abandoned is HELD while the fallback has it", async (
 		const status = stage === "INCLUDED" ? stage : "FAILED";
 		const page = { ...unknownStatus(tx.hash), status, stage };
 		fixture.relay.pages.set(tx.hash, page);
-		assert.deepEqual((await ask(fixture, tx.hash))[0], isHeld ? held(tx.hash) : page, `${stage} ${holders}`);
+		assert.deepEqual(
+			(await ask(fixture, tx.hash))[0],
+			isHeld ? held(tx.hash, ELSEWHERE) : page,
+			`${stage} ${holders}`,
+		);
+	}
+});
+
+test("why a row is HELD follows from where it is", async () => {
+	for (const [presence, isOut, reason] of [
+		["has", true, "the relay is out: boost keeps it, and another relay may have it"],
+		["has", false, ELSEWHERE],
+		["unanswered", false, "another private relay may have it"],
+		["rejected", false, SILENT],
+	] as const) {
+		const fixture = await viewFixture();
+		fixture.relay.isUnavailable = isOut;
+		const tx = fixture.holds(5, [], { at: { relay: ABSENT, fallback: { ...ABSENT, presence } } });
+		fixture.relay.pages.set(tx.hash, unknownStatus(tx.hash));
+		const [page] = (await ask(fixture, tx.hash)) as [StatusRecord, string, number];
+		assert.deepEqual([page.stage, page.reason], ["HELD", reason]);
 	}
 });
 
@@ -213,7 +238,10 @@ test("what the fallback has is told with what its page and the journal know of i
 		};
 
 		fixture.fallback.pages.set(tx.hash, { ...unknownStatus(tx.hash), stage: "SHARED", shared: true });
-		assert.deepEqual((await ask(fixture, tx.hash))[0], { ...held(tx.hash), shared: true });
+		assert.deepEqual((await ask(fixture, tx.hash))[0], {
+			...held(tx.hash, isBack ? ELSEWHERE : undefined),
+			shared: true,
+		});
 		// No word of a third party ends it, but that its simulation fails is worth knowing.
 		fixture.fallback.pages.set(tx.hash, { ...theirs, status: "FAILED", stage: "CANCELLED" });
 		assert.equal(((await ask(fixture, tx.hash))[0] as { stage: string }).stage, "HELD");

@@ -78,6 +78,13 @@ const ROWS: readonly (readonly [
 		{},
 		/ Block 6, which had it or its nonce, has left the chain\. It was seen in block 6, which is gone, so it is public: /,
 	],
+	[{ stage: "HELD" }, [], {}, / What to do: bring the relay back; boost hands it over by itself\.$/],
+	[
+		{ stage: "HELD", reason: "another private relay has it" },
+		[],
+		{},
+		/: it is held: another private relay has it\. .* What to do: wait, since boost sees to it that a relay has it\.$/,
+	],
 	[{ stage: "EXPIRED" }, [], { minedIn: 9 }, /^It did land: it is in block 9/],
 	[
 		{ stage: "INCLUDED", blockNumber: 9, refundWei: "12" },
