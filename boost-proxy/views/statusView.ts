@@ -235,8 +235,15 @@ function recordOf(row: Row, isRelayOut: boolean): StatusRecord {
 		return { ...blank, ...stageReport("HELD", isRelayOut ? {} : { reason: whyHeld(row.at.fallback) }) };
 	}
 	const status = desired === "mined" ? "INCLUDED" : "FAILED";
-	return { ...blank, status, ...stageReport(STAGES[desired]) };
+	const isBlind = desired === "expired" && isRelayOut;
+	return { ...blank, status, ...stageReport(STAGES[desired]), ...(isBlind ? ASK_LATER : {}) };
 }
+
+/** Of an expired row while the relay, whose record alone has the verdict of its simulations, is out. */
+const ASK_LATER = {
+	reason: "no block took it in time; the relay, which is out, may know why",
+	nextStep: "look again when the relay is back, before you send it again",
+};
 
 /** Why a row is held though the relay is not out. */
 function whyHeld(fallback: DeliveryState): string {

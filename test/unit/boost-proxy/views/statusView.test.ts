@@ -168,12 +168,21 @@ const ENDED: readonly (readonly [Ending, string, string])[] = [
 	["dropped", "FAILED", "DROPPED"],
 ];
 
+const ASK_LATER = {
+	reason: "no block took it in time; the relay, which is out, may know why",
+	nextStep: "look again when the relay is back, before you send it again",
+};
+
 for (const [ending, status, stage] of ENDED) {
 	test(`one that is ${ending}: ${status} ${stage}, with relay and chain unavailable, unless it was mined`, async () => {
 		const fixture = await viewFixture();
 		fixture.relay.isUnavailable = true;
 		const tx = fixture.ended(5, ending);
-		const expected = { ...unknownStatus(tx.hash), status, ...stageReport(stage) };
+		const expected = {
+			...{ ...unknownStatus(tx.hash), status, ...stageReport(stage) },
+			// Why it was not mined boost does not know.
+			...(ending === "expired" ? ASK_LATER : {}),
+		};
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
 		fixture.isChainUp = false;
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
