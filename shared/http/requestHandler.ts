@@ -272,7 +272,9 @@ export class RequestHandler {
 			this.#answerUnread(exchange, answer, true),
 		);
 		response.on("close", () => timer.cancel());
-		(quickBody ?? this.#readBody(exchange, this.#options.maxBodyBytes)).then((body) => {
+		// A server that takes no bodies reads them for the ids all the same.
+		const maxBytes = Math.max(QUICK_BODY_BYTES, this.#options.maxBodyBytes);
+		(quickBody ?? this.#readBody(exchange, maxBytes)).then((body) => {
 			timer.cancel();
 			if (body === null) this.#answerUnread(exchange, answer, true);
 			else this.#send(exchange, toEachCall(answer, body));
