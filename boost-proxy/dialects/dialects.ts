@@ -182,14 +182,11 @@ export function usualStatusUrl(name: DialectName, url: string): string | null {
 	return name === "flashbots" && PROTECT_HOST.test(new URL(url).hostname) ? PROTECT_STATUS_URL : null;
 }
 
-/** The same path; of Flashbots' parameters, which are not known there, those that have a name there. */
+/** The same path, and Flashbots' parameters by the names that they have there: {@link beyondOwn} refuses those that have none. */
 function ownTarget(path: BoostPath, search: string): ReturnType<Dialect["target"]> {
 	const query = hasFlashbots(search) ? keptQuery(search) : null;
-	const own = query === null ? search : submissionQuery({ ...query, isHidden: false, builders: null });
-	return {
-		target: own === "" ? `/${path}` : `/${path}?${own}`,
-		dropped: query === null || query.blockRange === null ? [] : ["blockRange"],
-	};
+	const own = query === null ? search : submissionQuery(query);
+	return { target: own === "" ? `/${path}` : `/${path}?${own}`, dropped: [] };
 }
 
 /** Why a fallback that knows neither hints nor names of builders must not have it; null if it may. */

@@ -45,13 +45,11 @@ export function relayProbe(
 		const left = () => until - clock.monotonic();
 		const ready = await transport.get("/readyz", left());
 		const isRefused = ready.kind === "answered" && ready.status === 503;
-		const checks = isRefused ? failedChecks(ready.body) : [];
-		const failed = checks ?? [];
-		if (checks === null) onSaid?.(NOT_OF_A_RELAY);
-		else onSaid?.(failed.length === 0 ? null : `its /readyz says of ${failed.map(textOf).join("; of ")}`);
+		const failed = isRefused ? failedChecks(ready.body) : [];
+		onSaid?.(failed === null ? NOT_OF_A_RELAY : saidOf(failed));
 		if (ready.kind === "failed") return ready.fault;
 		if (ready.kind === "aborted") return "reset";
-		if (failed.some(({ name }) => name === "node")) return "node";
+		if (failed?.some(({ name }) => name === "node") === true) return "node";
 		if (ready.status !== 200) return ready.status === 503 ? "notReady" : "httpStatus";
 		const isPrompt = left() > timeoutMs * PROMPT_SHARE;
 		const head = await askNumber(transport, "eth_blockNumber", left());
@@ -87,8 +85,9 @@ export function relayProbe(
 	};
 }
 
-function textOf({ name, reason }: { readonly name: string; readonly reason: string }): string {
-	return `${name}: ${reason}`;
+function saidOf(failed: readonly { readonly name: string; readonly reason: string }[]): string | null {
+	const texts = failed.map(({ name, reason }) => `${name}: ${reason}`);
+	return texts.length === 0 ? null : `its /readyz says of ${texts.join("; of ")}`;
 }
 
 /** Probes a third party, which has no /readyz: it must answer its chain id, and the expected one if that is known. */

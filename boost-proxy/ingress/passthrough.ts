@@ -137,9 +137,10 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 /** The answer to a request that can't be passed on; null if it can. */
 function judge(request: IncomingMessage, breaker: Breaker): HttpAnswer | null {
 	const { method, headers } = request;
-	const { path } = readTarget(request.url ?? "/");
-	if (breaker.isUnavailable && !isOperatorPath(path)) {
-		return isRelayPath(path) ? unavailableAnswer(request, breaker.retryMs) : unknownPathAnswer(request);
+	if (breaker.isUnavailable) {
+		const { path } = readTarget(request.url ?? "/");
+		if (!isOperatorPath(path))
+			return isRelayPath(path) ? unavailableAnswer(request, breaker.retryMs) : unknownPathAnswer(request);
 	}
 	// http-proxy would set content-length 0 and still send the body, which allows request smuggling.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;

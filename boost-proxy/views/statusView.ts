@@ -232,20 +232,21 @@ function recordOf(row: Row, isRelayOut: boolean): StatusRecord {
 	const { hash, path, desired } = row;
 	const blank = { ...unknownStatus(hash), fastMode: path === "fast" };
 	if (desired === "live") {
-		return { ...blank, ...stageReport("HELD", isRelayOut ? {} : { reason: whyHeld(row.at.fallback) }) };
+		const reason = isRelayOut ? {} : { reason: whyHeld(row.at.fallback) };
+		return { ...blank, ...stageReport("HELD"), ...reason };
 	}
 	const status = desired === "mined" ? "INCLUDED" : "FAILED";
 	const isBlind = desired === "expired" && isRelayOut;
 	return { ...blank, status, ...stageReport(STAGES[desired]), ...(isBlind ? ASK_LATER : {}) };
 }
 
-/** Of an expired row while the relay, whose record alone has the verdict of its simulations, is out. */
+/** For an expired row while the relay is down: only the relay's record has the verdict of the simulations. */
 const ASK_LATER = {
 	reason: "no block took it in time; the relay, which is out, may know why",
 	nextStep: "look again when the relay is back, before you send it again",
 };
 
-/** Why a row is held though the relay is not out. */
+/** Why a row is held although the relay is up. */
 function whyHeld(fallback: DeliveryState): string {
 	if (!isHolder(fallback)) return "the relay tells nothing of it now: boost keeps it";
 	return `another private relay ${fallback.presence === "has" ? "has" : "may have"} it`;

@@ -87,7 +87,7 @@ export const ENDED_STAGES = ["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"] as c
 export const STAGES = [...LIVE_STAGES, ...MINED_STAGES, ...ENDED_STAGES] as const;
 export type Stage = (typeof STAGES)[number];
 
-/** The reason of `HELD` while the relay is out. */
+/** The reason of `HELD` while the relay is down. */
 export const RELAY_OUT = "the relay is out: boost keeps it, and another relay may have it";
 
 /** State, reason and next step by stage, as far as they follow from the stage alone. */
@@ -151,15 +151,12 @@ export function stageReport(
 	stage: string,
 	facts: Partial<Pick<StageReport, "blockNumber" | "refundWei">> & {
 		readonly error?: StatusError | null;
-		/** In place of the stage's usual one. */
-		readonly reason?: string | null;
 		/** Wei that paying the refund would have cost, where that was more than the refund. */
 		readonly refundCost?: string | null;
 		readonly exposed?: Exposure | null;
 	} = {},
 ): StageReport {
-	const { error = null, reason = null, blockNumber = null, refundWei = "0" } = facts;
-	const { refundCost = null, exposed = null } = facts;
+	const { error = null, blockNumber = null, refundWei = "0", refundCost = null, exposed = null } = facts;
 	const [state, usual, usualStep] = (STATES as Partial<Record<string, (typeof STATES)[Stage]>>)[stage] ?? [
 		stage.toLowerCase(),
 		null,
@@ -171,7 +168,7 @@ export function stageReport(
 		stage,
 		state: (error !== null && stage === "PENDING" ? WAITING[error.code] : undefined) ?? state,
 		blockNumber,
-		reason: error?.message ?? reason ?? usual ?? noRefund,
+		reason: error?.message ?? usual ?? noRefund,
 		refundWei,
 		nextStep: error === null ? usualStep : (nextStepOf(stage, error) ?? usualStep),
 	};

@@ -28,7 +28,8 @@ const ELSEWHERE = "another private relay has it";
 const held = (hash: string, reason?: string) => ({
 	...unknownStatus(hash),
 	fastMode: true,
-	...stageReport("HELD", reason === undefined ? {} : { reason }),
+	...stageReport("HELD"),
+	...(reason === undefined ? {} : { reason }),
 });
 
 test("the relay's record is shown unchanged, and the observer gets its stage", async () => {
@@ -411,7 +412,7 @@ test("an unacknowledged row is not shown", async () => {
 	assert.deepEqual(await ask(fixture, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
 });
 
-test("the refund of a page without a stage is told in wei of the mined one", async () => {
+test("a mined transaction has the refund of a page without a stage in wei, too", async () => {
 	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["fallback"]);
