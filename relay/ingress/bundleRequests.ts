@@ -35,7 +35,10 @@ export function bundleClient(context: OwnerContext): { readonly owner: string; r
 	return { owner: bundleOwner(context), network: clientOf(context.client.address) };
 }
 
-/** Whether the request may cancel its client's bundles; an unsigned one of a web page, or by a boost that is not believed, may not. */
+/**
+ * Whether the request may cancel its client's bundles; an unsigned one of a web page may not. Throws RpcError `rejected` for an
+ * unsigned one by a boost that is not believed, whose client must know that its bundle stays.
+ */
 export function mayCancel({ transport, client, origin }: OwnerContext): boolean {
 	if (transport === "http" && client.signer !== null) return true;
 	if (client.unbelieved !== undefined) throw NOT_BELIEVED;

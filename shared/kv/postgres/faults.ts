@@ -1,4 +1,4 @@
-// What is wrong with a database now, for /readyz and the log. A fault stays until the same thing works again, so that a refused
+// The current faults of a database, for /readyz and the log. A fault stays until the same thing works again, so that a refused
 // write beside reads that work is one outage, not many.
 
 import type { Clock } from "../../clock.ts";

@@ -296,8 +296,7 @@ describe("a refund that can't be read back at once", () => {
 		const order = fixture.backrunOrders(target).at(-1);
 		let block = 0;
 		await fixture.system.restart(async () => {
-			// The block for which the stored events have the bid comes without it. What a relay sends just before it is killed is not
-			// in its store.
+			// The store has events of a bid for the next block alone, which is empty. A relay that is killed has not stored its last sends.
 			await chain.rpc("evm_mine");
 			block = (await fixture.head()) + 1;
 			const blockNumber = `0x${block.toString(16)}`;

@@ -92,7 +92,7 @@ describe("what only the relay serves", () => {
 		}
 	});
 
-	it("a near miss of a path goes nowhere; a verb that a path does not take is told apart", async () => {
+	it("a near miss of a path goes nowhere and gets 404; a wrong verb gets 405", async () => {
 		await fixture.fails();
 		const asked = fixture.wires.fallback.requests().length;
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "net_version" });
