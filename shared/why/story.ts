@@ -70,8 +70,10 @@ const WAITS: Readonly<Record<string, string>> = {
 };
 
 /** Whether it is in a block. */
-export function hasLanded({ record, chain }: Facts): boolean {
-	return (MINED_STAGES as readonly string[]).includes(record.stage ?? "") || chain.minedIn !== null;
+export function hasLanded({ record: { status, stage }, chain }: Facts): boolean {
+	// A fallback's page has a status, but not always a stage.
+	const isMined = status === "INCLUDED" || (MINED_STAGES as readonly string[]).includes(stage ?? "");
+	return isMined || chain.minedIn !== null;
 }
 
 /** The paragraph. */
@@ -97,9 +99,10 @@ function outcome(facts: Facts): string {
 	const { state = "known", reason, blockNumber, refundWei = "0", stage } = record;
 	const why = reason == null ? "" : `: ${reason}`;
 	if (hasLanded(facts)) {
-		const block = blockNumber ?? chain.minedIn;
+		const number = blockNumber ?? chain.minedIn;
+		const block = number === null ? "a block" : `block ${number}`;
 		const paid = refundWei === "0" ? "" : ` Its refund was ${refundWei} wei.`;
-		return `It did land: it is in block ${block}${stage === "REVERTED" ? ", and reverted there" : ""}${why}.${paid}`;
+		return `It did land: it is in ${block}${stage === "REVERTED" ? ", and reverted there" : ""}${why}.${paid}`;
 	}
 	return `It has not landed${isOver(record) ? "" : " yet"}: it is ${state}${why}.`;
 }
@@ -136,7 +139,7 @@ function lifeOf({ record, journal }: Facts, { events, cancels, omitted }: Life):
 		came,
 		joined,
 		why === "" ? "" : sentence(`it waits: ${why}`),
-		simulations(events, omitted),
+		simulations(record, events, omitted),
 		shown(record, events),
 		sending(events, omitted, journal),
 		...of("reorged")
@@ -149,10 +152,16 @@ function lifeOf({ record, journal }: Facts, { events, cancels, omitted }: Life):
 }
 
 /** `omitted`: events that are not kept, among which its simulation may have been. */
-function simulations(events: readonly LifeEvent[], omitted: number): string {
+function simulations(
+	{ simulationError }: StatusRecord,
+	events: readonly LifeEvent[],
+	omitted: number,
+): string {
 	const last = events.findLast(
 		({ type }) => type === "simulated" || type === "simulationFailed" || type === "notSimulated",
 	);
+	if (last === undefined && simulationError !== null)
+		return `Its simulation failed: ${simulationError.message || simulationError.code} (${simulationError.code}).`;
 	if (last === undefined)
 		return omitted === 0 ? "It was not simulated." : "Whether it was simulated is not known any more.";
 	const found = last.error?.message ?? last.error?.code;

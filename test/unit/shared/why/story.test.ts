@@ -20,7 +20,7 @@ type Events = Life["events"];
 
 /** What is said, by a record's stage and fields, its events and what else its life has. */
 const ROWS: readonly (readonly [
-	record: Partial<StatusRecord> & { readonly stage: string },
+	record: Partial<StatusRecord>,
 	events: Events,
 	more: Partial<Life & ChainFacts>,
 	said: RegExp,
@@ -85,6 +85,15 @@ const ROWS: readonly (readonly [
 		{},
 		/: it is held: another private relay has it\. .* What to do: wait, since boost sees to it that a relay has it\.$/,
 	],
+	[
+		{ stage: "EXPIRED", simulationError: { code: "OUT_OF_GAS", message: "out of gas" } },
+		[{ type: "received", at: AT, block: 6 }],
+		{ omitted: 3 },
+		/ Its simulation failed: out of gas \(OUT_OF_GAS\)\. .*\(3 events between are not kept\.\)/,
+	],
+	[{ stage: "EXPIRED" }, [], { omitted: 3 }, / Whether it was simulated is not known any more\. /],
+	[{ status: "INCLUDED" }, [], {}, /^It did land: it is in a block\. /],
+	[{ status: "INCLUDED" }, [], { minedIn: 9 }, /^It did land: it is in block 9\. /],
 	[{ stage: "EXPIRED" }, [], { minedIn: 9 }, /^It did land: it is in block 9/],
 	[
 		{ stage: "INCLUDED", blockNumber: 9, refundWei: "12" },
@@ -102,7 +111,7 @@ const ROWS: readonly (readonly [
 
 test("what a record, its life and the chain come to", () => {
 	for (const [fields, events, more, said] of ROWS) {
-		const record = { ...unknownStatus("0x"), ...stageReport(fields.stage), ...fields };
+		const record = { ...unknownStatus("0x"), ...(fields.stage && stageReport(fields.stage)), ...fields };
 		const { omitted = 0, ...chain } = more;
 		const text = story({ record, life: { events, omitted }, journal: null, chain: { ...UNTOLD, ...chain } });
 		assert.match(text, said);
