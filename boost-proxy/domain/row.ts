@@ -3,6 +3,8 @@
 // one place.
 
 import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
+import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
@@ -19,7 +21,8 @@ export type Desired = "live" | Ending;
  * `lost`: acknowledged once, unknown there now. `rejected`: by a verdict; it may be sent again later. `abandoned`: the upstream
  * has given it up or cancelled it, and never gets it again.
  */
-export type Presence = "absent" | "given" | "unanswered" | "has" | "lost" | "rejected" | "abandoned";
+export const PRESENCES = ["absent", "given", "unanswered", "has", "lost", "rejected", "abandoned"] as const;
+export type Presence = (typeof PRESENCES)[number];
 
 /** A row's delivery state at one upstream. */
 export interface DeliveryState {
@@ -59,6 +62,14 @@ export interface Notes {
 	byChain: boolean;
 }
 
+/** What a status shows of a transaction beside sender and nonce: decimal strings; `to` is empty for a creation. */
+export type ShownFields = Pick<StatusRecord["transaction"], "to" | "gas" | "value">;
+
+/** @see ShownFields */
+export function shownFields({ to, gasLimit, value }: DecodedTransaction): ShownFields {
+	return { to: to ?? "", gas: gasLimit.toString(), value: value.toString() };
+}
+
 /** What is known of a transaction on arrival. */
 export interface NewRow {
 	/** Lower case. */
@@ -66,6 +77,8 @@ export interface NewRow {
 	/** Sender, lower case. */
 	readonly from: string;
 	readonly nonce: bigint;
+	/** Null: earlier versions did not keep them. */
+	readonly fields: ShownFields | null;
 	readonly raw: Buffer;
 	readonly path: BoostPath;
 	/** The client's query, unchanged, without "?". */
@@ -208,6 +221,7 @@ export function openRow(
 		hash: entry.hash,
 		from: entry.from,
 		nonce: entry.nonce,
+		fields: entry.fields,
 		path: entry.path,
 		search: entry.search,
 		softCancellations: entry.softCancellations,
@@ -400,7 +414,8 @@ export function endRequest(row: Row, acknowledged = row.acknowledged): Row {
 }
 
 /** The least that must be known of a transaction that ended. */
-export type EndedOne = Pick<Row, "id" | "hash" | "from" | "nonce" | "path" | "address"> & Partial<Row>;
+export type EndedOne = Pick<Row, "id" | "hash" | "from" | "nonce" | "fields" | "path" | "address"> &
+	Partial<Row>;
 
 /**
  * It ends, and is to be cancelled at the upstreams `cancelAt`. It need not have been live: a soft cancel's self-transfer
@@ -438,27 +453,27 @@ const NO_NOTES: Notes = Object.freeze(newNotes(0));
 
 /** Leaves what is kept of a row that ended and can't be reopened; the same that a restart restores. */
 export function stripRow(one: EndedOne): Row {
-	const { id, hash, from, nonce, path, requests = 0, desired = "dropped", endedAt = 0, at } = one;
-	const { owners = NO_OWNERS, bySender = false } = one;
+	const { id, hash, from, nonce, fields, path, requests = 0, desired = "dropped", endedAt = 0 } = one;
+	const { owners = NO_OWNERS, bySender = false, search = "", receivedAt = 0, at = NOWHERE } = one;
 	// Most have one owner, of whom the address is all that is needed.
 	const [only] = owners;
 	const address = owners.length === 1 ? (only?.address ?? UNKNOWN_ADDRESS) : one.address;
-	const isPending = (by: UpstreamName) => at?.[by].cancelPending ?? false;
-	const state = (by: UpstreamName): DeliveryState => ({ ...ABSENT, cancelPending: isPending(by) });
+	const state = ({ presence, cancelPending }: DeliveryState) => ({ ...ABSENT, presence, cancelPending });
 	// One literal, so that all share a hidden class in V8: there may be hundreds of thousands.
 	return {
 		id,
 		hash,
 		from,
 		nonce,
+		fields,
 		path,
-		search: "",
+		search,
 		softCancellations: false,
 		address,
 		owners: owners.length === 1 ? NO_OWNERS : owners,
 		ownersPending: false,
 		bySender,
-		receivedAt: 0,
+		receivedAt,
 		requestId: null,
 		bytes: 0,
 		aliveUntil: 0,
@@ -466,7 +481,7 @@ export function stripRow(one: EndedOne): Row {
 		requests,
 		desired,
 		endedAt,
-		at: statesAt(state("relay"), state("fallback")),
+		at: statesAt(state(at.relay), state(at.fallback)),
 		version: 0,
 		notes: NO_NOTES,
 	};

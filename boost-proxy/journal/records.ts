@@ -18,7 +18,10 @@ import {
 	keepsBytes,
 	NO_OWNERS,
 	newNotes,
+	PRESENCES,
+	type Presence,
 	type Row,
+	type ShownFields,
 	statesAt,
 } from "../domain/row.ts";
 
@@ -180,18 +183,24 @@ function rawStart(value: Buffer): number {
 
 /** What is stored of a row; JSON leaves out what is undefined. */
 function storedOf(row: Row): Stored {
-	const { from, nonce, path, address, desired, endedAt } = row;
+	const { from, nonce, fields, path, address, desired, endedAt } = row;
 	const both = {
 		from,
 		nonce: nonce.toString(),
+		fields: fields ?? undefined,
 		path,
 		address,
 		owners: isPlain(row) ? undefined : row.owners.map(storedOwner),
-		open: isLive(row) || keepsBytes(row) ? openOf(row) : undefined,
+		...(isLive(row) || keepsBytes(row) ? { open: openOf(row) } : { past: pastOf(row) }),
 	};
 	if (desired === "live") return both;
 	const signed = row.bySender ? true : undefined;
 	return { ...both, ending: desired, endedAt, cancelsPendingAt: cancelsPendingAt(row), signed };
+}
+
+/** Of rows that ended and can't be reopened. */
+function pastOf({ search, receivedAt, at }: Row): StoredPast {
+	return { search, receivedAt, relay: at.relay.presence, fallback: at.fallback.presence };
 }
 
 /** Of live rows and of mined rows that can be reopened. */
@@ -239,8 +248,17 @@ interface StoredOpen {
 	readonly ownersPending?: true | undefined;
 }
 
+/** `relay`, `fallback`: what each had of it at its end. */
+interface StoredPast extends Readonly<Record<UpstreamName, Presence>> {
+	readonly search: string;
+	readonly receivedAt: number;
+}
+
 interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly nonce: string;
+	/** Earlier versions wrote neither these nor `past`. */
+	readonly fields?: ShownFields | undefined;
+	readonly past?: StoredPast;
 	readonly owners?: readonly unknown[] | undefined;
 	readonly signed?: true | undefined;
 	readonly open?: StoredOpen | undefined;
@@ -254,19 +272,24 @@ function isStored(read: unknown): read is Stored {
 	const {
 		from,
 		nonce,
+		fields = NO_FIELDS,
 		path,
 		address,
 		open,
+		past = NO_PAST,
 		ending,
 		endedAt,
 		cancelsPendingAt: cancelsAt,
 	} = (read ?? {}) as Partial<Stored>;
-	const { search, receivedAt, aliveUntil, replacementsPendingAt, holders } = open ?? NOT_OPEN;
+	const { search, receivedAt, aliveUntil, replacementsPendingAt, holders } = open ?? { ...NOT_OPEN, ...past };
 	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(cancelsAt);
 	return (
-		[from, nonce, address, search].every((one) => typeof one === "string") &&
+		[from, nonce, address, search, fields.to, fields.gas, fields.value].every(
+			(one) => typeof one === "string",
+		) &&
 		[receivedAt, aliveUntil, endedAt ?? 0].every((one) => typeof one === "number") &&
 		BOOST_PATHS.some((one) => one === path) &&
+		UPSTREAMS.every((by) => PRESENCES.includes(past[by])) &&
 		[replacementsPendingAt, holders].every(areNames) &&
 		(isEnded ? endedAt !== undefined : ending === undefined && open !== undefined && open !== null)
 	);
@@ -274,12 +297,16 @@ function isStored(read: unknown): read is Stored {
 
 const NOT_OPEN = { search: "", receivedAt: 0, aliveUntil: 0, replacementsPendingAt: [], holders: [] };
 
+const NO_FIELDS: ShownFields = { to: "", gas: "", value: "" };
+const NO_PAST: StoredPast = { search: "", receivedAt: 0, relay: "absent", fallback: "absent" };
+
 function areNames(value: unknown): boolean {
 	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
 }
 
 function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
-	const { from, nonce, path, address, ending = "live", endedAt = 0, cancelsPendingAt: cancelsAt = [] } = read;
+	const { from, nonce, fields = null, path, address, ending = "live", endedAt = 0 } = read;
+	const { cancelsPendingAt: cancelsAt = [], past = NO_PAST } = read;
 	// Without its bytes a mined row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	const only =
@@ -291,14 +318,15 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 		hash,
 		from,
 		nonce: BigInt(nonce),
+		fields,
 		path,
-		search: open?.search ?? "",
+		search: (open ?? past).search,
 		softCancellations: open?.soft === true,
 		address,
 		owners: read.owners === undefined ? only : readOwners(read.owners),
 		ownersPending: open?.ownersPending === true,
 		bySender: read.signed === true,
-		receivedAt: open?.receivedAt ?? 0,
+		receivedAt: (open ?? past).receivedAt,
 		requestId: open?.request ?? null,
 		aliveUntil: open?.aliveUntil ?? 0,
 		acknowledged: open?.unacknowledged === undefined,
@@ -306,10 +334,17 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 		requests: 0,
 		desired: ending,
 		endedAt,
-		at: statesOf(open ?? NOT_OPEN, cancelsAt),
+		at: open === undefined ? endStates(past, cancelsAt) : statesOf(open, cancelsAt),
 		version: 0,
 		notes: newNotes(0),
 	};
+}
+
+function endStates(past: StoredPast, cancelsAt: readonly UpstreamName[]): Row["at"] {
+	const state = (by: UpstreamName): DeliveryState => {
+		return { ...ABSENT, presence: past[by], cancelPending: cancelsAt.includes(by) };
+	};
+	return statesAt(state("relay"), state("fallback"));
 }
 
 /**

@@ -18,6 +18,7 @@ import {
 	markAbandoned,
 	type Row,
 	setCancelPending,
+	shownFields,
 } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcome } from "../reconcile/asks.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
@@ -155,7 +156,7 @@ export class Cancels {
 			if (siblings.some(({ hash }) => rows.get(hash)?.desired === "cancelled")) {
 				const { hash, from, nonce } = tx;
 				const { path, caller } = state;
-				const own = { hash, from, nonce, path, address: caller.address };
+				const own = { hash, from, nonce, fields: shownFields(tx), path, address: caller.address };
 				rows.end(own, "cancelled");
 				await rows.written(hash);
 			}

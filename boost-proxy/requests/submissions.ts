@@ -44,6 +44,7 @@ import {
 	NOWHERE,
 	type Row,
 	setReplacementPending,
+	shownFields,
 } from "../domain/row.ts";
 import type { Tried } from "../reconcile/asks.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
@@ -278,6 +279,7 @@ export class Submissions {
 			hash,
 			from,
 			nonce,
+			fields: shownFields(tx),
 			raw,
 			path,
 			search,

@@ -60,9 +60,7 @@ export async function readStatus(
 	// A transaction whose client got an error is observed, but not shown.
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 	if (page?.stage !== undefined && !isOverruled(page, row)) {
-		// The fallback is not asked about what it was never given.
-		const wasGiven = row !== null && row.at.fallback.presence !== "absent";
-		const theirs = wasGiven ? await fallbackRecord(hash, routing, dependencies) : null;
+		const theirs = row !== null && wasGiven(row) ? await fallbackRecord(hash, routing, dependencies) : null;
 		return answer("relay", row === null || theirs === null ? page : completed(page, row, [theirs]));
 	}
 	if (row !== null) return ofRow(row, page, routing, dependencies);
@@ -111,6 +109,11 @@ function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	return isAbandoned && isLive(row) && isHolder(row.at.fallback);
 }
 
+/** The fallback is not asked about what it was never given. */
+function wasGiven({ at }: Row): boolean {
+	return at.fallback.presence !== "absent";
+}
+
 /** The status of a transaction in the journal. It may have been mined even if its user ended it. */
 async function ofRow(
 	row: Row,
@@ -118,17 +121,14 @@ async function ofRow(
 	routing: RoutingInfo | undefined,
 	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
-	// Where it ended the journal does not keep. The relay's record says enough if it has one.
-	const { fallback } = dependencies.upstreams;
-	const mayHaveHad = page?.stage === undefined && fallback?.whyUnfit(row) === null;
-	const asksFallback = isLive(row) ? isHolder(row.at.fallback) : mayHaveHad;
 	const [onChain, theirs] = await Promise.all([
 		minedOnChain(dependencies.chain, row.hash, SOURCE_MS),
-		asksFallback ? fallbackRecord(row.hash, routing, dependencies) : null,
+		wasGiven(row) ? fallbackRecord(row.hash, routing, dependencies) : null,
 	]);
 	const mined = onChain === undefined ? minedByPage(theirs) : onChain;
 	if (mined) return answer("journal", completed(minedRecord(row.hash, mined, row), row, [page, theirs]));
-	const error = theirs?.status === "FAILED" ? theirs.simulationError : null;
+	const isFailing = theirs?.status === "FAILED" && isHolder(row.at.fallback);
+	const error = isFailing ? theirs.simulationError : null;
 	const own = recordOf(row, dependencies.upstreams.relay.breaker.isUnavailable);
 	const record: StatusRecord =
 		isLive(row) && error !== null
@@ -149,13 +149,14 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 	// The interface's blank record.
 	if (record.status === "UNKNOWN") return { ...record, shared };
 	const told = [record, ...pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]))];
-	const { referrer, refundRecipient } = isLive(row) ? (keptQuery(row.search) ?? NO_QUERY) : record;
-	const received = isLive(row) ? isoTime(row.receivedAt) : null;
+	const { referrer, refundRecipient } = keptQuery(row.search) ?? NO_QUERY;
+	const received = row.receivedAt === 0 ? null : isoTime(row.receivedAt);
+	const { from, nonce, fields } = row;
 	const paid = told.find(({ refund }) => refund > 0);
 	return {
 		...record,
 		rpc_timestamp: record.rpc_timestamp ?? received ?? firstOf(told, (one) => one.rpc_timestamp),
-		transaction: fieldsIn(told, row),
+		transaction: fields === null ? record.transaction : { from, nonce: nonce.toString(), ...fields },
 		fastMode: told.some((one) => one.fastMode),
 		shared,
 		simulationError:
@@ -167,16 +168,6 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 		...(paid?.refundWei === undefined ? {} : { refundWei: paid.refundWei }),
 	};
 }
-
-/** The fields of a page about a transaction of this sender and nonce. Without a recipient and gas it would read as a creation. */
-function fieldsIn(pages: readonly StatusRecord[], { from, nonce }: Row): StatusRecord["transaction"] {
-	const found = pages.find(({ transaction }) => {
-		return transaction.gas !== "" && transaction.from === from && transaction.nonce === nonce.toString();
-	});
-	return found?.transaction ?? NO_FIELDS;
-}
-
-const NO_FIELDS = unknownStatus("").transaction;
 
 function firstOf<T>(pages: readonly StatusRecord[], read: (page: StatusRecord) => T | null): T | null {
 	return pages.map(read).find((value) => value !== null) ?? null;

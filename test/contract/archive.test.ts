@@ -27,6 +27,7 @@ after(() => places.remove());
 const hashOf = (n: number): string => `0x${keccak256(Buffer.from(`${n}`)).toString("hex")}`;
 const ended = (n: number): Omit<EndedOne, "id"> => ({
 	...{ hash: hashOf(n), from: senderOf(n % 1_000), nonce: BigInt(n), path: "fast", address: "192.0.2.1" },
+	fields: { to: `0x${"ab".repeat(20)}`, gas: "21000", value: "7" },
 });
 
 /** The rows of a process. `chain`: its time, which is the machine's if it is known. */

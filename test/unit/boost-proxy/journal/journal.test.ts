@@ -56,7 +56,14 @@ const state = (presence: DeliveryState["presence"], more: Partial<DeliveryState>
 	},
 });
 const LIVE: Row = {
-	...{ ...KEY, from: KNOWN.from, nonce: KNOWN.nonce, path: KNOWN.path, address: KNOWN.address },
+	...{
+		...KEY,
+		from: KNOWN.from,
+		nonce: KNOWN.nonce,
+		fields: KNOWN.fields,
+		path: KNOWN.path,
+		address: KNOWN.address,
+	},
 	...{ search: KNOWN.search, softCancellations: true, receivedAt: KNOWN.receivedAt },
 	requestId: KNOWN.requestId,
 	...{ bytes: rawOf(1).length, aliveUntil: 7, acknowledged: false, requests: 0, desired: "live", endedAt: 0 },

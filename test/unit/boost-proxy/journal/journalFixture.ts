@@ -35,6 +35,8 @@ export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, 
 export const diskKey = (prefix: string, n: number, id = n): string =>
 	`${prefix}${id.toString(36).padStart(8, "0")}/${hashOf(n)}`;
 
+export const FIELDS = { to: `0x${"ab".repeat(20)}`, gas: "21000", value: "7" };
+
 /** Each its own client. */
 export const addressOf = (n: number): string => `192.0.${2 + Math.floor(n / 250)}.${n % 250}`;
 
@@ -44,6 +46,7 @@ export function newEntry(n: number, changed: Partial<NewRow> = {}): NewRow {
 		hash: hashOf(n),
 		from: senderOf(1),
 		nonce: BigInt(n),
+		fields: FIELDS,
 		raw: rawOf(n),
 		path: "fast" as const,
 		search: "",
@@ -238,7 +241,7 @@ export class RowVerbs {
 
 	markEnded({ ending, cancelAt, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
 		const { hash, from, nonce, path, address } = one;
-		this.rows.end({ hash, from, nonce, path, address }, ending, cancelAt);
+		this.rows.end({ hash, from, nonce, fields: FIELDS, path, address }, ending, cancelAt);
 		return this.#written(hash);
 	}
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newNotes, statesAt, UNDATED } from "../../../../boost-proxy/domain/row.ts";
+import { ABSENT, newNotes, statesAt, UNDATED } from "../../../../boost-proxy/domain/row.ts";
 import { readJournal } from "../../../../boost-proxy/views/journalView.ts";
 import { viewFixtures } from "./viewFixture.ts";
 
@@ -40,11 +40,12 @@ test("a live row: when it came, until when it lives, and who has it since when",
 	});
 });
 
-test("one that has ended says how and when, and no more where no more is kept", async () => {
+test("one that has ended says when it came, how and when it ended, and who had it", async () => {
 	const fixture = await viewFixture();
-	const tx = fixture.ended(5, "cancelled", { receivedAt: RECEIVED });
+	const at = { relay: ABSENT, fallback: { ...ABSENT, presence: "has" as const } };
+	const tx = fixture.ended(5, "cancelled", { receivedAt: RECEIVED, at });
 	assert.deepEqual(await readJournal(tx.hash, ADDRESS, fixture.dependencies), {
-		...{ hash: tx.hash, receivedAt: null, aliveUntil: null, relay: "absent", fallback: "absent" },
+		...{ hash: tx.hash, receivedAt: iso(RECEIVED), aliveUntil: null, relay: "absent", fallback: "has" },
 		...{ fallbackSince: null, ended: "cancelled", endedAt: iso(fixture.clock.now()) },
 	});
 });

@@ -7,6 +7,7 @@ import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, type Ending } from "../../../../boost-proxy/domain/row.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
+import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, type ViewFixture, viewFixtures } from "./viewFixture.ts";
@@ -23,6 +24,17 @@ async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string
 
 const SILENT = "the relay tells nothing of it now: boost keeps it";
 const ELSEWHERE = "another private relay has it";
+
+const RECEIVED = { rpc_timestamp: "2026-01-01T00:00:00.000Z" };
+
+/** What the journal knows of each transaction that it took. */
+const kept = (tx: DecodedTransaction) => ({
+	...RECEIVED,
+	transaction: {
+		...{ from: tx.from, to: String(tx.to), nonce: tx.nonce.toString() },
+		...{ gas: tx.gasLimit.toString(), value: tx.value.toString() },
+	},
+});
 
 /** `reason`: of what is held while the relay is not out. */
 const held = (hash: string, reason?: string) => ({
@@ -99,12 +111,7 @@ test("a mined row has the chain's fields and its client's parameters", async () 
 		};
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
 		fixture.chainRows.set("eth_getTransactionByHash", () => refusal(-32000, "pruned"));
-		const { transaction } = (await ask(fixture, tx.hash))[0] as { transaction: object };
-		assert.deepEqual(
-			transaction,
-			unknownStatus("").transaction,
-			"without the rest it would read as a creation",
-		);
+		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200], "the fields of its bytes");
 	}
 });
 
@@ -180,7 +187,7 @@ for (const [ending, status, stage] of ENDED) {
 		fixture.relay.isUnavailable = true;
 		const tx = fixture.ended(5, ending);
 		const expected = {
-			...{ ...unknownStatus(tx.hash), status, ...stageReport(stage) },
+			...{ ...unknownStatus(tx.hash), ...kept(tx), status, ...stageReport(stage) },
 			// Why it was not mined boost does not know.
 			...(ending === "expired" ? ASK_LATER : {}),
 		};
@@ -213,11 +220,11 @@ test("a row that its user ended stays ended although the relay was not told to c
 		const blank = unknownStatus(tx.hash);
 		fixture.relay.pages.set(tx.hash, { ...blank, stage: "BROADCAST" });
 		assert.deepEqual(await ask(fixture, tx.hash), [
-			{ ...blank, status: "FAILED", ...stageReport(stage) },
+			{ ...blank, ...kept(tx), status: "FAILED", ...stageReport(stage) },
 			"journal",
 			200,
 		]);
-		const failing = { ...blank, status: "FAILED", stage: "SIMULATION_FAILED", backruns: 2 };
+		const failing = { ...blank, ...kept(tx), status: "FAILED", stage: "SIMULATION_FAILED", backruns: 2 };
 		fixture.relay.pages.set(tx.hash, failing);
 		assert.deepEqual(await ask(fixture, tx.hash), [{ ...failing, ...stageReport(stage) }, "journal", 200]);
 		const included = { ...blank, status: "INCLUDED", stage: "INCLUDED" };
@@ -235,14 +242,8 @@ test("what the fallback has is told with what its page and the journal know of i
 		fixture.relay.isUnavailable = !isBack;
 		const tx = fixture.holds(5, ["fallback"], { search: "referrer=a%20wallet" });
 		if (isBack) fixture.relay.pages.set(tx.hash, unknownStatus(tx.hash));
-		const fields = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
-		const theirs = { ...unknownStatus(tx.hash), transaction: fields, backruns: 2, shared: true };
-		const own = {
-			rpc_timestamp: "2026-01-01T00:00:00.000Z",
-			referrer: "a wallet",
-			fastMode: true,
-			shared: true,
-		};
+		const theirs = { ...unknownStatus(tx.hash), backruns: 2, shared: true };
+		const own = { ...kept(tx), referrer: "a wallet", fastMode: true, shared: true };
 
 		fixture.fallback.pages.set(tx.hash, { ...unknownStatus(tx.hash), stage: "SHARED", shared: true });
 		assert.deepEqual((await ask(fixture, tx.hash))[0], {
@@ -262,13 +263,15 @@ test("what the fallback has is told with what its page and the journal know of i
 		const paid = { refund: 0.009, refundWei: "9000000000000001", refundRecipient: tx.from };
 		fixture.fallback.pages.set(tx.hash, { ...theirs, ...paid, status: "INCLUDED", stage: "INCLUDED" });
 		fixture.mines(tx);
-		const [mined] = (await ask(fixture, tx.hash)) as [object, string, number];
 		const { refund, refundRecipient, refundWei } = paid;
-		assert.deepEqual(mined, {
+		const mined = {
 			...{ ...theirs, ...own, status: "INCLUDED", refund, refundRecipient },
 			...stageReport("INCLUDED", { blockNumber: 9, refundWei }),
-			transaction: (mined as { transaction: object }).transaction,
-		});
+		};
+		assert.deepEqual((await ask(fixture, tx.hash))[0], mined);
+		// For good: what has ended keeps its query, when it came, and that the fallback had it.
+		fixture.ends(tx, "mined");
+		assert.deepEqual((await ask(fixture, tx.hash))[0], mined);
 	}
 });
 
@@ -282,7 +285,7 @@ test("the relay's page gets what only the fallback's knows of one that the fallb
 		const fixture = await viewFixture();
 		const at = { relay: HAS, fallback: { ...ABSENT, presence } };
 		const tx = ending === null ? fixture.holds(5, [], { at }) : fixture.ended(5, ending, { at });
-		const transaction = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
+		const { transaction } = kept(tx);
 		const block = { status: "INCLUDED", ...stageReport("INCLUDED", { blockNumber: 9 }) };
 		const told = { ...unknownStatus(tx.hash), ...block, transaction, referrer: "relay's", more: "to come" };
 		const own = { ...told, rpc_timestamp: "2026-01-01T00:00:01.000Z" };
@@ -320,14 +323,13 @@ test("while the chain can't be read the fallback's word counts that it was mined
 		const fixture = await viewFixture();
 		fixture.relay.isUnavailable = true;
 		const tx = fixture.holds(5, ["fallback"]);
-		const transaction = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
-		const told = { ...unknownStatus(tx.hash), status: "INCLUDED", transaction, refund: 0.009, backruns: 3 };
+		const told = { ...unknownStatus(tx.hash), ...kept(tx), status: "INCLUDED", refund: 0.009, backruns: 3 };
 		fixture.fallback.pages.set(tx.hash, { ...told, ...fields });
 		assert.deepEqual((await ask(fixture, tx.hash))[0], held(tx.hash), "the chain has not got it");
 		fixture.isChainUp = false;
 		assert.deepEqual(await ask(fixture, tx.hash), [
 			{
-				...{ ...told, rpc_timestamp: "2026-01-01T00:00:00.000Z", fastMode: true },
+				...{ ...told, fastMode: true },
 				...stageReport(stage, { blockNumber, refundWei: "9000000000000000" }),
 			},
 			"journal",
@@ -336,26 +338,32 @@ test("while the chain can't be read the fallback's word counts that it was mined
 	}
 });
 
-test("of a page about another sender no field is taken", async () => {
+test("no field of a transaction is the fallback's; one that an earlier version kept has those that the chain knows", async () => {
 	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
-	const tx = fixture.ended(5, "cancelled");
-	const transaction = { from: `0x${"12".repeat(20)}`, to: "0x11", gas: "21000", nonce: "5", value: "7" };
-	fixture.fallback.pages.set(tx.hash, { ...unknownStatus(tx.hash), status: "FAILED", transaction });
-	const [record] = (await ask(fixture, tx.hash)) as [{ transaction: object }, string, number];
-	assert.deepEqual(record.transaction, unknownStatus("").transaction);
+	const at = { relay: ABSENT, fallback: HAS };
+	const [tx, earlier] = [
+		fixture.ended(5, "cancelled", { at }),
+		fixture.ended(6, "cancelled", { at, fields: null }),
+	];
+	const fieldsOf = async ({ hash }: DecodedTransaction) =>
+		((await ask(fixture, hash))[0] as StatusRecord).transaction;
+	const theirs = { from: `0x${"12".repeat(20)}`, to: "0x11", gas: "21000", nonce: "5", value: "7" };
+	for (const { hash } of [tx, earlier])
+		fixture.fallback.pages.set(hash, { ...unknownStatus(hash), status: "FAILED", transaction: theirs });
+	assert.deepEqual(await fieldsOf(tx), kept(tx).transaction);
+	assert.deepEqual(await fieldsOf(earlier), unknownStatus("").transaction);
+	fixture.mines(earlier);
+	assert.deepEqual(await fieldsOf(earlier), kept(earlier).transaction);
+	assert.deepEqual(fixture.fallback.asked, ["page", "page", "page"]);
 });
 
-test("what its user ended in an outage has the fields that the fallback knows", async () => {
+test("the fallback is not asked about what it never got", async () => {
 	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
-	const tx = fixture.ended(5, "cancelled");
-	const transaction = { from: tx.from, to: String(tx.to), gas: "21000", nonce: "5", value: "7" };
-	fixture.fallback.pages.set(tx.hash, {
-		...{ ...unknownStatus(tx.hash), status: "FAILED", stage: "CANCELLED", transaction },
-	});
-	const [record] = (await ask(fixture, tx.hash)) as [{ transaction: object; stage: string }, string, number];
-	assert.deepEqual([record.stage, record.transaction], ["CANCELLED", transaction]);
+	const tx = fixture.ended(5, "cancelled", { at: { relay: HAS, fallback: ABSENT } });
+	assert.equal(((await ask(fixture, tx.hash))[0] as StatusRecord).stage, "CANCELLED");
+	assert.deepEqual(fixture.fallback.asked, []);
 });
 
 test("while the relay is unavailable the fallback's page is used for unknown hashes", async () => {

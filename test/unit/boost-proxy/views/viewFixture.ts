@@ -14,6 +14,8 @@ import {
 	newNotes,
 	openRow,
 	type Row,
+	shownFields,
+	stripRow,
 } from "../../../../boost-proxy/domain/row.ts";
 import type { ViewsDependencies } from "../../../../boost-proxy/views/statusView.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
@@ -168,9 +170,16 @@ export class ViewFixture {
 		return tx;
 	}
 
+	/** A row that it holds ends, and is past any reorganisation. */
+	ends({ hash }: DecodedTransaction, ending: Ending): void {
+		const { row, raw } = this.#rows.get(hash) ?? assert.fail();
+		this.#rows.set(hash, { row: stripRow(endRow(row, ending, this.clock.now())), raw });
+	}
+
 	#row(tx: DecodedTransaction, holders: readonly UpstreamName[]): Row {
 		const entry = {
 			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, search: "" },
+			fields: shownFields(tx),
 			...{
 				path: "fast" as const,
 				softCancellations: false,
