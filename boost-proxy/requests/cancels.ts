@@ -39,10 +39,12 @@ export interface CancelsDependencies {
 	readonly relayKnowsClient: () => boolean | null;
 }
 
-const NO_ROW = "the relay is out, and the journal does not hold it";
+/** The same for a stranger's transaction and for one that only the relay may know. */
+const NOT_HERE = `${NOT_CANCELLABLE}; the relay, which may know it, is out: cancel it again when that is back`;
 const NOT_BELIEVED =
 	"the relay does not believe boost about its clients and refuses their cancels; its operator has to correct BOOST_SECRET or TRUST_PROXY";
 const NOT_HEARD = "the relay has not been heard yet, and the journal does not hold it";
+const NO_ANSWER = "the relay does not answer, and the journal does not hold it";
 const ELSEWHERE = "another boost has it, and does not answer";
 const UNREACHED =
 	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
@@ -91,7 +93,7 @@ export class Cancels {
 		}
 		const knowsClient = relayKnowsClient();
 		const relayJudges = knowsClient === true && !upstreams.relay.breaker.isUnavailable;
-		if (!may && !relayJudges) throw notPending();
+		if (!may && !relayJudges) return this.#unknown(hash, state);
 		if (knowsClient === false && isHolder(row.at.relay)) throw unavailable(NOT_BELIEVED);
 		// An owner at the relay alone takes back its wish there; what the row's owners want stays.
 		if (!may && !isHolder(row.at.relay)) return this.#unknown(hash, state);
@@ -231,14 +233,14 @@ export class Cancels {
 	async #unknown(hash: string, state: RequestState): Promise<true> {
 		const { upstreams, reconciler, relayKnowsClient } = this.#dependencies;
 		const knowsClient = relayKnowsClient();
-		if (knowsClient !== true) {
-			if (knowsClient === false) throw unavailable(NOT_BELIEVED);
-			throw unavailable(upstreams.relay.breaker.isUnavailable ? NO_ROW : NOT_HEARD);
-		}
-		const outcome = await reconciler.cancelAtRelay(hash, state);
-		if (outcome.kind === "done") return true;
-		if (outcome.kind === "rejected") throw verdictError(outcome.error);
-		throw unavailable(NO_ROW);
+		if (knowsClient === false) throw unavailable(NOT_BELIEVED);
+		const isOut = upstreams.relay.breaker.isUnavailable;
+		if (knowsClient === null && !isOut) throw unavailable(NOT_HEARD);
+		const outcome = knowsClient === null ? null : await reconciler.cancelAtRelay(hash, state);
+		if (outcome?.kind === "done") return true;
+		if (outcome?.kind === "rejected") throw verdictError(outcome.error);
+		if (outcome?.kind === "unsure") throw unavailable(NO_ANSWER);
+		throw new RpcError("rejected", NOT_HERE);
 	}
 
 	/** Its stage at the relay: null if that has no record, undefined without an answer. */

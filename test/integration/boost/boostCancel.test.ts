@@ -22,10 +22,16 @@ const HERE: Env = { "x-forwarded-for": "198.51.100.1" };
 const THERE: Env = { "x-forwarded-for": "198.51.100.2" };
 const PAGE: Env = { origin: "https://app.example" };
 const STRANGER = `0x${"b2".repeat(32)}`;
+const UNKNOWN = `0x${"ee".repeat(32)}`;
 const NOT_PENDING = {
 	code: -32000,
 	message:
 		"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+};
+
+const WHILE_OUT = {
+	code: -32000,
+	message: `${NOT_PENDING.message}; the relay, which may know it, is out: cancel it again when that is back`,
 };
 
 let fixture: BoostFixture;
@@ -250,9 +256,13 @@ describe("if the relay has another secret, and believes boost nothing about its 
 	it("strangers still may not cancel, and owners hear what is wrong", async () => {
 		const unknown = await fixture.startBoost({ env: { BOOST_SECRET: "another one" } });
 		const [first, second] = [await held("/fast", unknown), await held("/fast", unknown)];
-		assert.deepEqual(outcome(await cancel(first.tx, THERE, "/fast", unknown)), NOT_PENDING);
+		assert.deepEqual(
+			outcome(await cancel(first.tx, THERE, "/fast", unknown)),
+			outcome(await cancel({ hash: UNKNOWN }, THERE, "/fast", unknown)),
+		);
 		const signed = { ...THERE, ...signature(cancelCall(second.tx), second.key) };
 		for (const [{ tx }, headers] of [
+			[first, THERE],
 			[first, HERE],
 			[second, signed],
 		] as const) {
@@ -280,7 +290,10 @@ describe("while the relay is out", () => {
 	for (const [i, [who, ask, may]] of WAYS.entries()) {
 		it(`${who} ${may ? "may" : "may not"} cancel`, async () => {
 			const { tx, key } = txs[i] ?? older;
-			assert.deepEqual(outcome(await cancel(tx, asked(ask, tx, key))), may ? true : NOT_PENDING);
+			assert.deepEqual(outcome(await cancel(tx, asked(ask, tx, key))), may ? true : WHILE_OUT);
+			const other = { ...tx, hash: UNKNOWN };
+			const unknown = await cancel(other, asked(ask, other, key));
+			assert.deepEqual(outcome(unknown), WHILE_OUT, "the same of a hash that nobody knows");
 			const stage = await new RelayClient(fixture.fallbackUrl).stage(tx.hash);
 			assert.equal(stage === "CANCELLED", may, stage);
 		});
@@ -288,7 +301,7 @@ describe("while the relay is out", () => {
 
 	it("what was handed over is cancelled by its own client alone, and stays so when the relay is back", async () => {
 		const { tx } = older;
-		assert.deepEqual(outcome(await cancel(tx, THERE)), NOT_PENDING);
+		assert.deepEqual(outcome(await cancel(tx, THERE)), WHILE_OUT);
 		assert.deepEqual(outcome(await cancel(tx, HERE)), true);
 		assert.deepEqual(outcome(await cancel(tx, HERE)), true, "again");
 		assert.notEqual(outcome(await cancel(tx, THERE)), true);
