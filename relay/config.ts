@@ -101,11 +101,11 @@ export const RELAY_SETTINGS = {
 	),
 	REFUND_PERCENT: row("the user's share of a bid", "percent, 0 to 100", "90", integer(0, 100), "90"),
 	BIDS_PER_TARGET: row(
-		"bids of one transaction that are with the builders",
-		"whole number, 1 to 8",
-		"3",
-		integer(1, 8),
-		"3",
+		"bids of one transaction that each builder gets",
+		"whole number, 4 to 32",
+		"16",
+		integer(4, 32),
+		"16",
 	),
 	TX_TTL_BLOCKS: SERVER_ROWS.TX_TTL_BLOCKS,
 	SUBSCRIPTION_ALIASES: row(

@@ -63,16 +63,7 @@ export function registerCoreGauges(registry: Metrics, parts: CoreParts, clock: C
 		({ of }) => fanout.fullness[of === "all" ? "all" : "client"],
 	);
 	registry.gauge("relay_bids", "Live bids", () => market.bids.size);
-	registry.gauge(
-		"relay_barred_bidders",
-		"Signers, senders and network addresses that are barred",
-		() => market.ledger.counts.barred,
-	);
-	registry.gauge(
-		"relay_proven_bidders",
-		"Senders of backruns that are proven by what they have paid",
-		() => market.ledger.counts.proven,
-	);
+	registry.gauge("relay_bidder_records", "Bidders' records at builders", () => market.ledger.size);
 	registry.gauge(
 		"relay_edges",
 		"Relays that are connected with this one as the core",

@@ -1,5 +1,6 @@
 // Makes the parts that only the core has, and connects them in the order in which a transaction passes them. It contains no rules.
 
+import { randomBytes } from "node:crypto";
 import type { LookupFunction } from "node:net";
 import { availableParallelism } from "node:os";
 import type { Clock } from "../shared/clock.ts";
@@ -150,6 +151,7 @@ export async function makeCore(
 		{
 			rules,
 			feeRecipientOf,
+			secret: randomBytes(32),
 			bidding: () => abilities.bidding,
 			refundPercent: config.REFUND_PERCENT,
 			bidsPerTarget: config.BIDS_PER_TARGET,
@@ -162,13 +164,18 @@ export async function makeCore(
 			simulations,
 			forkAt: forks.at,
 			sender: fanout,
+			slot: slots,
 			payments: paymentReader({ node, received: receivedByFrames }),
 			blobProofs,
 			publisher: edges === null ? subscriptions : new FeedPublisher({ subscriptions, edges, core }),
 			kv,
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
-			onPayment: (fact) => metrics.payment({ fact }),
+			onLanded: (claimed, paid) => {
+				metrics.landed({ fact: paid * 100n < claimed * 99n ? "short" : "landed" });
+				metrics.bid({ of: "claimed" }, Number(claimed) / 1e18);
+				metrics.bid({ of: "paid" }, Number(paid) / 1e18);
+			},
 			onLaterHead,
 			background,
 			clock,
@@ -328,7 +335,7 @@ export async function makeCore(
 			views: {
 				status: statusReport,
 				unknown: unknownStatus,
-				events: (record, reader) => eventsReport(record, isPublic, reader),
+				events: (record) => eventsReport(record, isPublic),
 				history: (record) => eventHistory(record, isPublic),
 				news: (record, event) => eventMessage(record, event, isPublic),
 			},

@@ -53,11 +53,15 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 			"Searchers' bundles by kind and outcome",
 			labelSets({ kind: ["bid", "plain"], outcome: ["accepted", "failed", ...BUNDLE_REJECTIONS] }),
 		),
-		/** See relay/auction/payments.ts. */
-		payment: metrics.counter(
+		landed: metrics.counter(
 			"relay_bids_in_blocks_total",
-			"Bids that landed right behind their target, and paid in full or short",
+			"Bids that landed right behind their target, and paid what they claimed, or over 1 % less",
 			labelSets({ fact: ["landed", "short"] }),
+		),
+		bid: metrics.counter(
+			"relay_bids_in_blocks_ether_total",
+			"Ether that landed bids claimed, and paid",
+			labelSets({ of: ["claimed", "paid"] }),
 		),
 		call: metrics.counter(
 			"relay_calls_total",

@@ -56,7 +56,7 @@ export function coreState({
 				pending: pool.size,
 				oldestSeconds: oldest === null ? null : (clock.now() - oldest) / 1_000,
 			},
-			builders: fanout.depths.map((one) => ({ ...one, last: deliveries.lastOf(one.name) })),
+			builders: fanout.states.map((one) => ({ ...one, last: deliveries.lastOf(one.name) })),
 			simulation: abilities.report,
 			store: {
 				kind: kv.term === null ? "LMDB" : "PostgreSQL",

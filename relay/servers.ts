@@ -13,6 +13,7 @@ import type { Build } from "../shared/version.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
 import type { RelayConfig } from "./config.ts";
+import { hasRecords } from "./domain/builder.ts";
 import { MAX_PER_SENDER } from "./domain/transaction.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreRequests } from "./edge/coreRequests.ts";
@@ -91,6 +92,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 					...placeOf(core),
 					slotMs: slots.ms,
 					fork: tip.next()?.fork.name ?? null,
+					recordsAt: config.BUILDERS.filter(hasRecords).map(({ name }) => name),
 					isPublished: tip.next()?.published !== undefined,
 				});
 			},

@@ -167,6 +167,13 @@ export function clientOf(address: string): string {
 	return `${[...first.slice(0, 3), fourth.toString(16)].join(":")}::/56`;
 }
 
+/** The network of a {@link clientOf}, of which one owner often has all: /24 of IPv4, /48 of IPv6. */
+export function networkOf(client: string): string {
+	const address = networkAddress(client);
+	const [separator, suffix] = address.includes(":") ? [":", "::/48"] : [".", ".0/24"];
+	return address.split(separator).slice(0, 3).join(separator) + suffix;
+}
+
 /** Checks an `Authorization` header for `token`; null if no token is set, so that access is refused. */
 export function bearerCheck(token: string | undefined): ((header: string | undefined) => boolean) | null {
 	if (token === undefined || token === "") return null;

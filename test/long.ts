@@ -1,12 +1,12 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one fails. `--path` and
-// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|scale|rolling|files|alerts` runs one of
-// them, `--minutes N` shortens boost, attacks and scale, `--write` puts boost's measurements into docs/benchmarks.md.
+// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|slots|scale|rolling|files|alerts` runs one
+// of them, `--minutes N` shortens boost, attacks and scale, `--write` puts the tables of boost and slots into docs/.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readCommand } from "../shared/commandLine.ts";
-import { type Figures, withFigures } from "./faults/figures.ts";
+import { type Figures, figuresTable, withFigures } from "./faults/figures.ts";
 import { longAlerts } from "./long/alerts.ts";
 import { longAttacks } from "./long/attacks.ts";
 import { longBoost } from "./long/boost.ts";
@@ -14,6 +14,7 @@ import { longControl } from "./long/control.ts";
 import { longFiles } from "./long/files.ts";
 import { longRolling } from "./long/rolling.ts";
 import { longScale } from "./long/scale.ts";
+import { longSlots } from "./long/slots.ts";
 import { TEST_DATABASE } from "./support/engine.ts";
 import { startPostgres } from "./support/postgresServer.ts";
 
@@ -40,8 +41,8 @@ const COMMAND = {
 		sequences: "random sequences of control",
 		steps: "steps of each sequence",
 		minutes: "of boost, attacks and scale",
-		only: "one part: control, boost, attacks, scale, rolling, files or alerts",
-		write: "puts boost's table into docs/benchmarks.md",
+		only: "one part: control, boost, attacks, slots, scale, rolling, files or alerts",
+		write: "puts the tables of boost and slots into docs/benchmarks.md and docs/searchers.md",
 		path: "with --seed and --replay: a failure of control, as its report says",
 		replay: "see --path",
 	},
@@ -60,11 +61,19 @@ const control = () =>
 		...(replay === undefined ? {} : { replay }),
 		say,
 	});
-const benchmarks = join(dirname(dirname(fileURLToPath(import.meta.url))), "docs/benchmarks.md");
-const write = (rows: readonly Figures[]): void => {
-	if (values.write) writeFileSync(benchmarks, withFigures(readFileSync(benchmarks, "utf8"), rows));
+/** Puts a table into a document, if that is asked for. */
+const writeTo =
+	(document: string, name: string) =>
+	(table: string): void => {
+		const file = join(dirname(dirname(fileURLToPath(import.meta.url))), document);
+		if (values.write) writeFileSync(file, withFigures(readFileSync(file, "utf8"), name, table));
+	};
+const boost = () => {
+	const write = writeTo("docs/benchmarks.md", "faults");
+	const to = { say, write: (rows: readonly Figures[]) => write(figuresTable(rows)) };
+	return longBoost({ seed: Number(values.seed), minutes: Number(values.minutes), ...to });
 };
-const boost = () => longBoost({ seed: Number(values.seed), minutes: Number(values.minutes), say, write });
+const slots = () => longSlots({ say, write: writeTo("docs/searchers.md", "slots") });
 const attacks = () => longAttacks({ minutes: Number(values.minutes), say });
 const scale = () => longScale({ seed: Number(values.seed), minutes: Number(values.minutes), say });
 const rolling = () => longRolling(say);
@@ -74,12 +83,14 @@ const parts = Object.entries({
 	control,
 	boost,
 	attacks,
+	slots,
 	scale,
 	rolling,
 	files,
 	alerts,
 }).filter(([name]) => only === undefined || name === only);
-if (parts.length === 0) throw new Error("--only is control, boost, attacks, scale, rolling, files or alerts");
+if (parts.length === 0)
+	throw new Error("--only is control, boost, attacks, slots, scale, rolling, files or alerts");
 // One for all parts, so that it can be stopped: it would keep this process alive.
 const postgres = await startPostgres({ connections: 200 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();

@@ -32,21 +32,16 @@ export interface Bid {
 	readonly times: TimeRange | null;
 	/** Names of the allowed builders; null: all. */
 	builders: readonly string[] | null;
-	/**
-	 * Wei paid by transfer: the least of the simulations for the next block. A builder may take what it had before the target's
-	 * state changed, and nobody is judged by what he did not bid then.
-	 */
+	/** Wei that it paid by transfer in its last simulation: a claim. */
 	value: bigint;
-	/** The next block of these simulations. */
-	valueFor: number;
+	/** The same in the simulation of its acceptance: all that its owner is told before the block, as any later one tells of others. */
+	claimed: bigint;
 	/** Whether the account that gets the refund was empty then. */
 	refundIsToNew: boolean;
 	/** Its last simulation that counts; null: none does. It can win only while it has passed in the state of its target. */
 	lastCheck: BidCheck | null;
 	/** The simulation that is running, with the state that it runs in; or null. */
 	runningCheck: { readonly basis: string; readonly stop: AbortController } | null;
-	/** Where it was sent: for which block, to which builders. */
-	placement: { readonly block: number; readonly builders: readonly string[] } | null;
 }
 
 /**
@@ -63,25 +58,10 @@ export function hasPassedIn({ lastCheck }: Pick<Bid, "lastCheck">, basis: string
 	return lastCheck !== null && lastCheck.result === "passed" && lastCheck.basis === basis;
 }
 
-/** The builders that have the bid for `block`. */
-export function buildersHolding({ placement }: Bid, block: number): readonly string[] {
-	return placement?.block === block ? placement.builders : [];
-}
-
 /** Sort order: the higher value first, then the earlier bid. */
 export function compare(a: Bid, b: Bid): number {
 	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
 	return a.seq - b.seq;
-}
-
-/** The value of a bid that has paid `paid` wei in a simulation while `next` is the next block; `before`: what it had. */
-export function valued(
-	before: Pick<Bid, "value" | "valueFor"> | undefined,
-	paid: bigint,
-	next: number,
-): Pick<Bid, "value" | "valueFor"> {
-	const isLess = before === undefined || before.valueFor !== next || paid < before.value;
-	return { value: isLess ? paid : before.value, valueFor: next };
 }
 
 /** Whether a bid is for the block with this number, whatever its time. */
@@ -89,9 +69,9 @@ export function isFor({ firstBlock, lastBlock }: Bid, block: number): boolean {
 	return firstBlock <= block && block <= lastBlock;
 }
 
-/** The bundle's name at builders: a client has one bid per target there, and the next one replaces it. */
-export function backrunName(target: string, client: string): string {
-	return `backrun ${target} ${client}`;
+/** The bundle's name at builders: a backrun's sender has one bid per target there, and its next one replaces it. */
+export function backrunName({ target, backrun }: Pick<Bid, "target" | "backrun">): string {
+	return `backrun ${target} ${backrun.from}`;
 }
 
 /** The bundle for the next block; `refundPercent` is the user's share of the backrun's proceeds. */
@@ -99,10 +79,10 @@ export function backrunBundle(
 	bid: Bid,
 	{ tx, path, refundRecipient, requestId }: PrivateTransaction,
 	next: Pick<NextBlock, "number" | "fork" | "baseFee">,
-	refundPercent: number,
+	{ refundPercent, slot }: { readonly refundPercent: number; readonly slot: number },
 ): OutgoingBundle {
 	return {
-		name: backrunName(bid.target, bid.client),
+		name: backrunName(bid),
 		transactions: [
 			{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
 			{ tx: bid.backrun, mayRevert: false, mayDrop: true },
@@ -111,8 +91,7 @@ export function backrunBundle(
 		times: bid.times,
 		client: bid.client,
 		requestId,
-		isPlain: false,
-		worth: Number(bid.value),
+		...{ kind: "bid", slot },
 		refund: {
 			payout: { fork: next.fork, baseFee: next.baseFee, isNew: bid.refundIsToNew, brings: bid.value },
 			percent: refundPercent,

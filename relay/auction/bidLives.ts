@@ -1,14 +1,14 @@
 // The life of each bid. Accepted, it is `live`: it takes part in the auction. In a block it has `landed`, and is live again if that
-// block leaves the chain within the blocks that are kept. When it ends otherwise it is `leaving` while builders may still have
-// it: they are told by who works out its target's places next. Then it is `over`.
+// block leaves the chain within the blocks that are kept. When it ends otherwise it has `ended`, but what became of it is told with
+// the block that it was for next. Then it is `over`.
 
-import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
+import type { BundleReason } from "../domain/bundleStatus.ts";
 import type { Block } from "../domain/chain.ts";
 import type { Bid } from "./bid.ts";
 import type { Bids } from "./bids.ts";
-import type { BundleTable } from "./bundleTable.ts";
+import type { BundleTable, Withdrawal } from "./bundleTable.ts";
 
-export type BidLife = "live" | "landed" | "leaving" | "over";
+export type BidLife = "live" | "landed" | "ended" | "over";
 
 export interface BidLivesDependencies {
 	/** The live ones. */
@@ -16,8 +16,14 @@ export interface BidLivesDependencies {
 	readonly table: Pick<BundleTable, "change" | "freeUuid">;
 	/** The number of the next block. */
 	readonly nextBlock: () => number;
-	/** Told of the targets whose places may change when a bid has ended: its own, and those that its nonce was taken on. */
-	readonly onEnd: (targets: readonly string[]) => void;
+}
+
+/** A bid that has ended, and the block with which that is told. */
+export interface EndedBid {
+	readonly bid: Bid;
+	readonly block: number;
+	/** Why, as far as that lies with the bid itself. */
+	readonly reason: BundleReason | null;
 }
 
 /** Blocks for which landed bids are kept, for reorganisations and for a settlement that comes late. */
@@ -26,7 +32,7 @@ export const KEPT_BLOCKS = 64;
 export class BidLives {
 	readonly #deps: BidLivesDependencies;
 	readonly #landed = new Map<Bid, Pick<Block, "number" | "hash">>();
-	readonly #leaving = new Set<Bid>();
+	readonly #ended = new Map<Bid, EndedBid>();
 
 	constructor(dependencies: BidLivesDependencies) {
 		this.#deps = dependencies;
@@ -36,14 +42,18 @@ export class BidLives {
 	of(bid: Bid): BidLife {
 		if (this.#deps.bids.holds(bid)) return "live";
 		if (this.#landed.has(bid)) return "landed";
-		return this.#leaving.has(bid) ? "leaving" : "over";
+		return this.#ended.has(bid) ? "ended" : "over";
 	}
 
-	/** From live to landed: it is in `block`. */
+	/** Those whose end is told with `block`. */
+	endedFor(block: number): readonly EndedBid[] {
+		return [...this.#ended.values()].filter((one) => one.block === block);
+	}
+
+	/** From live or ended to landed: it is in `block`. */
 	land(bid: Bid, { number, hash }: Pick<Block, "number" | "hash">): void {
-		const { bids, table } = this.#deps;
-		table.change(bid.record, number, { stage: "INCLUDED", reason: null, blockHash: hash, winner: null });
-		bids.remove(bid);
+		this.#deps.bids.remove(bid);
+		this.#ended.delete(bid);
 		this.#landed.set(bid, { number, hash });
 	}
 
@@ -53,55 +63,63 @@ export class BidLives {
 		const gone = new Set(blocks.map((block) => block.hash));
 		for (const [bid, { number, hash }] of this.#landed) {
 			if (!gone.has(hash)) continue;
-			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null, paid: null } as const;
-			table.change(bid.record, number, change);
+			table.change(bid.record, number, { stage: "LOST", reason: "reorganised", blockHash: null, paid: null });
 			this.#landed.delete(bid);
 			bids.add(bid);
 		}
 	}
 
-	/** Its owner has no more use for a landed bid: should its block leave the chain, it is for no later one. */
-	endAtBlock(bid: Bid): void {
-		const block = this.#landed.get(bid);
-		if (block === undefined) return;
-		bid.lastBlock = block.number;
-		this.#deps.table.freeUuid(bid.entry);
+	/**
+	 * Its owner withdraws it, who does not know whether it is still live. If it has landed and its block leaves the chain, it is for
+	 * no later one.
+	 */
+	withdraw(bid: Bid, how: Withdrawal): void {
+		const { table } = this.#deps;
+		const landed = this.#landed.get(bid);
+		const ended = landed === undefined ? (this.#ended.get(bid) ?? this.end(bid, null)) : null;
+		if (landed !== undefined) bid.lastBlock = landed.number;
+		if (ended !== null) table.change(bid.record, ended.block, { stage: how });
+		table.freeUuid(bid.entry);
 	}
 
-	/** Ends a live bid with a status for the next block, or the nearest one that the bid is for. */
-	end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {
-		const { table, nextBlock } = this.#deps;
-		const block = Math.min(Math.max(bid.firstBlock, nextBlock()), bid.lastBlock);
-		if (this.endSilently(bid)) table.change(bid.record, block, { stage, reason });
+	/**
+	 * From live to ended, which is told with the next block, or the nearest one that the bid is for; until then it keeps its uuid, as a
+	 * live one does. Null if it was not live.
+	 */
+	end(bid: Bid, reason: BundleReason | null): EndedBid | null {
+		const block = Math.min(Math.max(bid.firstBlock, this.#deps.nextBlock()), bid.lastBlock);
+		if (!this.#deps.bids.remove(bid)) return null;
+		bid.runningCheck?.stop.abort();
+		const ended = { bid, block, reason };
+		this.#ended.set(bid, ended);
+		return ended;
 	}
 
-	/** From live to leaving, or over if no builder has it; its status stays. Returns false if it was not live. */
-	endSilently(bid: Bid): boolean {
-		const { bids, table, onEnd } = this.#deps;
-		if (!bids.holds(bid)) return false;
-		onEnd(bids.targetsOfNonce(bid));
-		bids.remove(bid);
+	/** The same bid comes again: what has ended of it is over. */
+	comesAgain({ owner, target, backrun }: Pick<Bid, "owner" | "target" | "backrun">): void {
+		for (const bid of this.#ended.keys()) {
+			if (bid.owner !== owner || bid.target !== target || bid.backrun.hash !== backrun.hash) continue;
+			this.#ended.delete(bid);
+			this.#deps.table.freeUuid(bid.entry);
+		}
+	}
+
+	/** From live to over: nothing more is told. Returns false if it was not live. */
+	drop(bid: Bid): boolean {
+		const { bids, table } = this.#deps;
+		if (!bids.remove(bid)) return false;
 		table.freeUuid(bid.entry);
 		bid.runningCheck?.stop.abort();
-		if (bid.placement !== null) this.#leaving.add(bid);
 		return true;
 	}
 
-	/** From leaving to over: those on `targets`, by target. The caller tells their builders. */
-	takeLeaving(targets: readonly string[]): ReadonlyMap<string, readonly Bid[]> {
-		const taken = new Map<string, Bid[]>(targets.map((target) => [target, []]));
-		for (const bid of this.#leaving) {
-			const bids = taken.get(bid.target);
-			if (bids === undefined) continue;
-			this.#leaving.delete(bid);
-			bids.push(bid);
-		}
-		return taken;
-	}
-
-	/** To over: leaving ones whose block has passed at `head`, and landed ones whose block is no longer kept. */
+	/** To over: ended ones whose block has passed at `head`, and landed ones whose block is no longer kept. */
 	forget(head: number): void {
-		for (const bid of this.#leaving) if ((bid.placement?.block ?? 0) <= head) this.#leaving.delete(bid);
+		for (const [bid, { block }] of this.#ended) {
+			if (block > head) continue;
+			this.#ended.delete(bid);
+			this.#deps.table.freeUuid(bid.entry);
+		}
 		for (const [bid, { number }] of this.#landed) {
 			if (number + KEPT_BLOCKS > head) continue;
 			this.#landed.delete(bid);

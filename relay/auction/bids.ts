@@ -10,7 +10,7 @@ export interface BidsOptions {
 	readonly maxPerClient: number;
 	readonly maxPerTarget: number;
 	readonly maxOwnPerTarget: number;
-	/** Most bids of one client with backruns of one sender: what these compete for is worked out together. */
+	/** Most bids of one client with backruns of one sender. */
 	readonly maxPerSender: number;
 	/** Most bytes of raw backruns in all and of one client. */
 	readonly maxBytes: number;
@@ -47,6 +47,11 @@ export class Bids {
 		return this.#count.taken;
 	}
 
+	/** How many targets have bids. */
+	get targetCount(): number {
+		return this.#byTarget.size;
+	}
+
 	/** Whether the bid is still live. */
 	holds(bid: Bid): boolean {
 		return this.#byTarget.get(bid.target)?.has(bid) === true;
@@ -65,23 +70,6 @@ export class Bids {
 	/** Hashes of all targets that have bids. */
 	targets(): readonly string[] {
 		return [...this.#byTarget.keys()];
-	}
-
-	/** `targets` and all targets that are connected to them by a client's bids with the same sender and nonce, also indirectly. */
-	targetsSharingNonces(targets: Iterable<string>): readonly string[] {
-		const found = new Set(targets);
-		// The loop also visits targets that are added during it.
-		for (const target of found) {
-			for (const bid of this.#byTarget.get(target) ?? [])
-				for (const other of this.targetsOfNonce(bid)) found.add(other);
-		}
-		return [...found];
-	}
-
-	/** The targets of all bids with the client, sender and nonce of `bid`. */
-	targetsOfNonce({ client, backrun: { from, nonce } }: Bid): readonly string[] {
-		const bids = [...(this.#bySender.get(senderKey(client, from)) ?? [])];
-		return bids.filter(({ backrun }) => backrun.nonce === nonce).map(({ target }) => target);
 	}
 
 	/** The limit that one more bid of `client` on `target` would exceed, after `freed` of its bids are removed; or null. */
@@ -103,12 +91,12 @@ export class Bids {
 	}
 
 	/**
-	 * If `target` has its most bids, the one to evict for a bid for `block`: of the client with the most of them the one that
+	 * If `target` has too many bids, the one to evict when `block` is the next: of the client with the most of them the one that
 	 * starts the latest after `block`, or else the cheapest. Null when there is room.
 	 */
 	toEvictOnTarget(target: string, block: number): Bid | null {
 		const all = this.of(target);
-		if (all.length < this.#options.maxPerTarget) return null;
+		if (all.length <= this.#options.maxPerTarget) return null;
 		const counts = new Map<string, number>();
 		for (const { client } of all) counts.set(client, (counts.get(client) ?? 0) + 1);
 		const most = Math.max(...counts.values());
@@ -118,19 +106,14 @@ export class Bids {
 		return bids.reduce((low, bid) => (compare(bid, low) > 0 ? bid : low));
 	}
 
-	/** Whether a bid of `client` must be better than `bid` to take its room: who has fewer bids on the target need not. */
-	mustBeat({ target, client: holder }: Bid, client: string): boolean {
-		return this.#countOn(target, client) >= this.#countOn(target, holder);
-	}
-
 	#countOn(target: string, client: string): number {
 		return this.of(target).filter((bid) => bid.client === client).length;
 	}
 
-	/** If there is no room for `bytes` in all, the bid to evict: the cheapest of the client with the most bids. Else null. */
-	toEvictInAll(bytes: number): Bid | null {
-		const isFull = this.#count.exceeded("", 1) === "total" || this.#bytes.exceeded("", bytes) === "total";
-		if (!isFull) return null;
+	/** If there are too many bids or bytes in all, the one to evict: the cheapest of the client with the most bids. Else null. */
+	toEvictInAll(): Bid | null {
+		const isOver = this.#count.exceeded("", 0) === "total" || this.#bytes.exceeded("", 0) === "total";
+		if (!isOver) return null;
 		const fullest = this.#count.largest();
 		const own = this.targets().flatMap((target) =>
 			this.of(target).filter(({ client }) => client === fullest),

@@ -1,8 +1,7 @@
-// The bids that went to builders for a block, also those that were withdrawn, outbid or ended since: a builder may have been past
-// the cancel. What is in the block is judged by this, and not by what is live when the block comes. In memory: after a restart
-// a target's events tell what was sent, but not by whom.
+// The bids that went to builders for a block, also those that were withdrawn, evicted or replaced since: a builder may have been past
+// the cancel. In memory: after a restart a target's events tell what was sent, but not by whom.
 
-import type { Bidder } from "../domain/bundleStatus.ts";
+import { type Bidder, bidderKey } from "../domain/bundleStatus.ts";
 import type { Bid } from "./bid.ts";
 
 /** A bid that was out for a block. */
@@ -11,7 +10,7 @@ export interface BidOut {
 	readonly bundle: string;
 	readonly backrun: string;
 	readonly bidder: Bidder;
-	/** The least wei that it was out for. */
+	/** Wei that it claimed when it went out last. */
 	readonly bid: bigint;
 	/** Names of the builders that it went to. */
 	readonly builders: readonly string[];
@@ -23,7 +22,7 @@ export interface BidOut {
 const KEPT_BLOCKS = 8;
 
 export class BidsOut {
-	/** By block and target; of each owner and backrun once, what was sent last at the end. */
+	/** By block and target; of each bidder and backrun once, in the order in which they first went out. */
 	readonly #byBlock = new Map<number, Map<string, Map<string, BidOut>>>();
 
 	/** The bid goes to `builders` for `block`. */
@@ -35,32 +34,30 @@ export class BidsOut {
 		this.#byBlock.set(block, byTarget);
 		const all = byTarget.get(target) ?? new Map<string, BidOut>();
 		byTarget.set(target, all);
-		const key = `${backrun.hash} ${bidder.owner}`;
-		const known = all.get(key);
-		all.delete(key);
+		const key = keyOf(backrun.hash, bidder);
 		all.set(key, {
-			bundle: record.hash,
-			backrun: backrun.hash,
-			bidder,
-			recipient,
-			bid: known === undefined || value < known.bid ? value : known.bid,
-			builders: [...new Set([...(known?.builders ?? []), ...builders])],
+			...{ bundle: record.hash, backrun: backrun.hash, bidder, recipient, bid: value },
+			builders: [...new Set([...(all.get(key)?.builders ?? []), ...builders])],
 		});
 	}
 
-	/** The targets on which bids were out for `block`. */
-	targets(block: number): Iterable<string> {
-		return this.#byBlock.get(block)?.keys() ?? [];
+	/** What was out of a bid for `block`; null: no builder had it. */
+	of({ target, backrun, bidder }: Bid, block: number): BidOut | null {
+		return this.#byBlock.get(block)?.get(target)?.get(keyOf(backrun.hash, bidder)) ?? null;
 	}
 
-	/** What was out behind `target` for `block` with this backrun: once for each owner that has brought it. */
-	find(target: string, block: number, backrun: string): readonly BidOut[] {
+	/** The first that was out behind `target` for `block` with this backrun; null: none. */
+	find(target: string, block: number, backrun: string): BidOut | null {
 		const all = this.#byBlock.get(block)?.get(target)?.values() ?? [];
-		return [...all].filter((one) => one.backrun === backrun);
+		return [...all].find((one) => one.backrun === backrun) ?? null;
 	}
 
 	/** Forgets what no block at `head` can have any more. */
 	forget(head: number): void {
 		for (const block of this.#byBlock.keys()) if (block + KEPT_BLOCKS <= head) this.#byBlock.delete(block);
 	}
+}
+
+function keyOf(backrun: string, bidder: Bidder): string {
+	return `${backrun} ${bidderKey(bidder)}`;
 }

@@ -5,7 +5,7 @@ import type { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { Shares } from "../../shared/shares/shares.ts";
-import type { BundleBlockStatus, BundleDelivery, BundleRecord, BundleStage } from "../domain/bundleStatus.ts";
+import type { BundleBlockStatus, BundleDelivery, BundleRecord } from "../domain/bundleStatus.ts";
 import { bundleTopic } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
 
@@ -32,7 +32,7 @@ export interface BundleEntry {
 
 /** What may change of a bundle in one block. */
 export type BlockChange = Partial<
-	Pick<BundleBlockStatus, "stage" | "reason" | "bid" | "winner" | "paid" | "blockHash">
+	Pick<BundleBlockStatus, "stage" | "reason" | "bid" | "paid" | "placed" | "isTold" | "blockHash">
 >;
 
 /** The fields of a record that are known when the bundle is accepted. */
@@ -63,8 +63,6 @@ export const TABLE_LIMITS: BundleTableOptions = { maxRecords: 40_000, maxPerClie
 
 /** Deliveries kept of one bundle: a bid may be sent to the same builder many times. */
 const MAX_DELIVERIES = 100;
-/** In which builders are to have it. */
-const WITH_BUILDERS: ReadonlySet<BundleStage> = new Set(["BEST", "RUNNER_UP", "SENT"]);
 /** Blocks kept of one bundle; a bundle that is submitted again and again loses its oldest ones. */
 const MAX_BLOCKS = 64;
 
@@ -174,18 +172,17 @@ export class BundleTable {
 		if (known && names.every((name) => status[name] === change[name])) return;
 		count(record, status, -1);
 		Object.assign(status, change, { at: clock.now() });
-		if (WITH_BUILDERS.has(status.stage)) status.placed = true;
 		count(record, status, 1);
 		this.#publish(record, status);
 	}
 
-	/** Adds a builder's response. */
+	/** Adds a builder's response. Nobody is told of it before the block. */
 	delivered(record: BundleRecord, block: number, delivery: BundleDelivery): void {
 		const status = this.#statusOf(record, block);
 		status.deliveries.push(delivery);
 		const kept = record.blocks.reduce((sum, one) => sum + one.deliveries.length, 0);
 		if (kept > MAX_DELIVERIES) record.blocks.find((one) => one.deliveries.length > 0)?.deliveries.shift();
-		this.#publish(record, status);
+		if (status.isTold) this.#publish(record, status);
 	}
 
 	#under({ owner, uuid }: Pick<BundleEntry, "owner" | "uuid">): readonly BundleEntry[] {
@@ -217,9 +214,9 @@ export class BundleTable {
 			stage: "ACCEPTED",
 			reason: null,
 			bid: null,
-			winner: null,
 			paid: null,
 			placed: false,
+			isTold: record.target === null,
 			blockHash: null,
 			since: now,
 			at: now,

@@ -5,7 +5,7 @@ import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { SignatureWork } from "../../shared/ethereum/signatureWork.ts";
 import { type Fullness, fullest } from "../../shared/shares/shares.ts";
-import type { BuilderRow } from "../domain/builder.ts";
+import { type BuilderRow, hasRecords } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleDelivery } from "../domain/bundleStatus.ts";
 import { type EndpointPolicy, policyOf, type SubmissionPath } from "../domain/endpoints.ts";
@@ -56,7 +56,7 @@ interface Builder {
 const KEPT_SIGNATURES = 100_000;
 
 /** A bundle that was sent to a builder, as far as a later cancel needs it. */
-interface SentBundle extends Pick<LaneItem, "client" | "isPlain" | "requestId"> {
+interface SentBundle extends Pick<LaneItem, "client" | "kind" | "requestId"> {
 	readonly block: number;
 }
 
@@ -93,7 +93,10 @@ export type BundleAnswered = (delivery: BundleDelivery) => void;
 export type Broadcaster = Pick<Fanout, "cancel" | "eligible" | "leastWaiting" | "send">;
 
 /** What searchers' bundles need of the builders. */
-export type BundleSender = Pick<Fanout, "cancelBundle" | "keepsTimes" | "names" | "sendBundle" | "terms">;
+export type BundleSender = Pick<
+	Fanout,
+	"builtBy" | "cancelBundle" | "keepsTimes" | "names" | "perSecond" | "sendBundle" | "terms"
+>;
 
 /** The builders and their lanes. */
 export class Fanout {
@@ -125,7 +128,11 @@ export class Fanout {
 			options.builders.map((row) => {
 				const client = new BuilderClient(row, dependencies);
 				const lane = new Lane(
-					{ capacity: options.laneCapacity, concurrency: BUILDER_CONNECTIONS },
+					{
+						capacity: options.laneCapacity,
+						concurrency: BUILDER_CONNECTIONS,
+						perSecond: row.requestsPerSecond,
+					},
 					{
 						send: client.send.bind(client),
 						maySend: dependencies.maySend,
@@ -162,7 +169,7 @@ export class Fanout {
 				subject: tx.hash,
 				client,
 				worth,
-				isPlain: false,
+				kind: "user",
 				block,
 				requestId: transaction.requestId,
 				urgent: false,
@@ -189,7 +196,7 @@ export class Fanout {
 				key: tx.from,
 				subject: tx.hash,
 				client,
-				isPlain: false,
+				kind: "user",
 				block,
 				requestId: transaction.requestId,
 			});
@@ -208,7 +215,7 @@ export class Fanout {
 		answered: BundleAnswered,
 		onSend: () => void = () => {},
 	): readonly string[] {
-		const { name, block, refund, client, worth, isPlain, requestId } = bundle;
+		const { name, block, refund, client, worth, kind, slot, requestId } = bundle;
 		const recipients = this.#recipients(builders).filter(
 			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
 		);
@@ -222,13 +229,14 @@ export class Fanout {
 				subject: name,
 				client,
 				worth,
-				isPlain,
+				kind,
+				slot,
 				block,
 				requestId,
 				urgent: false,
 				make: () => this.#signatures.signed(bodyOf(bundleCall(row, bundle, uuid))),
 				begins() {
-					sent.set(sentKey(row, name), { block, client, isPlain, requestId });
+					sent.set(sentKey(row, name), { block, client, kind, requestId });
 					onSend();
 				},
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle", first, block),
@@ -252,7 +260,7 @@ export class Fanout {
 				key,
 				subject: name,
 				client: sent.client,
-				isPlain: sent.isPlain,
+				kind: sent.kind,
 				block,
 				requestId: sent.requestId,
 			});
@@ -268,6 +276,17 @@ export class Fanout {
 	terms(name: string, percent: number): RefundTerms | null {
 		const builder = this.#builders.get(name);
 		return builder === undefined ? null : refundTerms(builder.row, percent);
+	}
+
+	/** Searchers' requests that a builder takes in a second, where users have none. */
+	perSecond(name: string): number {
+		return this.#builders.get(name)?.lane.perSecond ?? 0;
+	}
+
+	/** Names of the builders whose blocks have this coinbase. */
+	builtBy(coinbase: string): readonly string[] {
+		const builders = [...this.#builders.values()];
+		return builders.filter(({ row }) => row.feeRecipients.includes(coinbase)).map(({ row }) => row.name);
 	}
 
 	/** Whether the builder itself keeps a bundle to its times. */
@@ -289,9 +308,11 @@ export class Fanout {
 		return depth;
 	}
 
-	/** How many items wait or are under way, by builder. */
-	get depths(): readonly { readonly name: string; readonly waiting: number }[] {
-		return Array.from(this.#builders, ([name, { lane }]) => ({ name, waiting: lane.depth }));
+	/** By builder: how many items wait or are under way, and whether bidders have records there. */
+	get states(): readonly { readonly name: string; readonly waiting: number; readonly hasRecords: boolean }[] {
+		return Array.from(this.#builders, ([name, { row, lane }]) => {
+			return { name, waiting: lane.depth, hasRecords: hasRecords(row) };
+		});
 	}
 
 	/** How many items wait or are under way at the builder that has the fewest. */
@@ -377,7 +398,7 @@ export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
 		transactions: [{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false }],
 		client: clientOf(submitterAddress),
 		requestId,
-		isPlain: false,
+		kind: "user",
 		block,
 		times: null,
 		refund: null,

@@ -1,14 +1,17 @@
-// One builder's lane: a bounded queue of requests to it, so that a slow builder delays no other. Users' transactions go
-// before searchers' plain bundles, and clients are served in fair order. The items of one sender are sent one after another,
-// so that nonces arrive in order and a cancel arrives after what it cancels.
+// One builder's lane: a bounded queue of requests to it, so that a slow builder delays no other. Users' transactions and cancels go
+// before searchers' bundles, which have what those leave of the builder's requests in a second, and clients are served in fair order.
+// Of bids the first slot of every target goes before the second of any. The items of one sender are sent one after another, so that
+// nonces arrive in order and a cancel arrives after what it cancels.
 
 import type { LRUCache } from "lru-cache";
-import { type Clock, nextTurn } from "../../shared/clock.ts";
+import { type Clock, nextTurn, type Timer } from "../../shared/clock.ts";
 import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { FairScheduler, type JobOptions, type WaitingJob } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
+import type { BundleKind } from "../domain/bundle.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 import type { SendChecks, SignedBody } from "./builderClient.ts";
+import { RequestBudget } from "./requestBudget.ts";
 
 export interface LaneItem {
 	/** The sender's address, or a bundle's name. Items with the same key are never in flight at the same time. */
@@ -19,8 +22,10 @@ export interface LaneItem {
 	readonly client: string;
 	/** What the builder earns by it, in wei: of one client's items the dearest goes first. Default 0. */
 	readonly worth?: number | undefined;
-	/** A searcher's plain bundle or its cancel, which go after everything of users. */
-	readonly isPlain: boolean;
+	/** Whose it is, or whose cancel. */
+	readonly kind: BundleKind;
+	/** The slot of a bid. */
+	readonly slot?: number | undefined;
 	/** Its target block; once that is the head, the item is dropped. */
 	readonly block: number;
 	/** The id of the request that it follows from, which its builder is told; null: none. */
@@ -36,8 +41,10 @@ export interface LaneItem {
 }
 
 export interface LaneOptions {
+	/** Requests in a second. */
+	readonly perSecond: number;
 	/**
-	 * Items of users that may wait; the same number of searchers' items, and of the cancels of each. One client may have
+	 * Items of users that may wait; the same number of bids, of plain bundles, and of the cancels of each. One client may have
 	 * an eighth. An item beyond that is answered `unsent`; it is sent again with the next head.
 	 */
 	readonly capacity: number;
@@ -86,7 +93,7 @@ class Sending implements SendChecks {
 	}
 }
 
-/** The shares of waiting items, for users or for searchers. */
+/** The shares of waiting items of one kind. */
 interface WaitingShares {
 	readonly waiting: Shares;
 	readonly cancels: Shares;
@@ -98,8 +105,10 @@ const QUEUES_PER_SLICE = 500;
 export class Lane {
 	readonly #deps: LaneDependencies;
 	readonly #scheduler: FairScheduler;
-	readonly #users: WaitingShares;
-	readonly #searchers: WaitingShares;
+	readonly #rooms: Readonly<Record<BundleKind, WaitingShares>>;
+	readonly #budget: RequestBudget;
+	/** Until searchers' requests may go on. */
+	#pause: Timer | null = null;
 	readonly #queues = new Map<string, Queue>();
 	/** By subject, the block it was last sent for: of a client's items that pay alike the one sent least recently goes first. */
 	readonly #sentFor: LRUCache<string, number>;
@@ -110,28 +119,37 @@ export class Lane {
 	#unswept: Iterator<Queue> | null = null;
 	#idle: (() => void)[] = [];
 
-	constructor({ capacity, concurrency }: LaneOptions, dependencies: LaneDependencies) {
+	constructor({ capacity, concurrency, perSecond }: LaneOptions, dependencies: LaneDependencies) {
 		this.#deps = dependencies;
-		// The shares bound what waits.
-		this.#scheduler = new FairScheduler({ concurrency, maxWaiting: Number.POSITIVE_INFINITY });
+		this.#budget = new RequestBudget({ perSecond }, dependencies);
+		this.#scheduler = new FairScheduler({
+			concurrency,
+			// The shares bound what waits.
+			maxWaiting: Number.POSITIVE_INFINITY,
+			mayStartBackground: () => this.#mayStartSearchers(),
+		});
 		const shares = () => new Shares({ total: capacity, perClient: Math.max(1, Math.floor(capacity / 8)) });
-		this.#users = { waiting: shares(), cancels: shares() };
-		this.#searchers = { waiting: shares(), cancels: shares() };
+		const room = () => ({ waiting: shares(), cancels: shares() });
+		this.#rooms = { user: room(), bid: room(), plain: room() };
 		this.#sentFor = recentlyUsed(capacity);
 	}
 
 	/** Items that wait or are in flight. */
 	get depth(): number {
-		const { waiting: users, cancels: usersCancels } = this.#users;
-		const { waiting: searchers, cancels: searchersCancels } = this.#searchers;
-		return this.#inFlight + users.taken + usersCancels.taken + searchers.taken + searchersCancels.taken;
+		const rooms = Object.values(this.#rooms);
+		return rooms.reduce((sum, { waiting, cancels }) => sum + waiting.taken + cancels.taken, this.#inFlight);
 	}
 
 	/** How full its fullest share is. */
 	get fullness(): Fullness {
 		return fullest(
-			[this.#users, this.#searchers].flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]),
+			Object.values(this.#rooms).flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]),
 		);
+	}
+
+	/** Requests of searchers in a second, where users have none. */
+	get perSecond(): number {
+		return this.#budget.forSearchers;
 	}
 
 	/** Queues an item. A waiting item of the same subject is answered `unsent`, and one in flight is not retried. */
@@ -174,6 +192,8 @@ export class Lane {
 	async close(): Promise<void> {
 		this.#closed = true;
 		for (const queue of this.#queues.values()) this.#dropIf(queue, () => true);
+		// What is left of searchers' are cancels.
+		this.#scheduler.resume();
 		if (this.depth > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
 	}
 
@@ -184,8 +204,19 @@ export class Lane {
 	}
 
 	#shares(item: LaneItem): Shares {
-		const room = item.isPlain ? this.#searchers : this.#users;
+		const room = this.#rooms[item.kind];
 		return item.urgent ? room.cancels : room.waiting;
+	}
+
+	/** Whether the builder takes a request of a searcher now; else they go on when it does. */
+	#mayStartSearchers(): boolean {
+		const { waitMs } = this.#budget;
+		if (waitMs === 0 || this.#closed) return true;
+		this.#pause ??= this.#deps.clock.after(waitMs, () => {
+			this.#pause = null;
+			this.#scheduler.resume();
+		});
+		return false;
 	}
 
 	/** Drops the items that match and are not urgent; returns how many. */
@@ -254,6 +285,7 @@ export class Lane {
 		const body = isAtOnce ? made : await made;
 		// It may have been withdrawn while it was signed.
 		const maySend = isAtOnce || (!sending.isWithdrawn && this.#maySend(item));
+		if (maySend) this.#budget.take();
 		if (maySend) item.begins?.();
 		if (maySend && !item.urgent) this.#sentFor.set(item.subject, item.block);
 		const begun = clock.monotonic();
@@ -266,11 +298,13 @@ export class Lane {
 	}
 
 	/** How an item is scheduled. A client's items as a user are not delayed by its items as a searcher. */
-	#jobOptions({ client, subject, worth = 0, isPlain, urgent }: LaneItem): JobOptions {
+	#jobOptions({ client, subject, worth = 0, kind, slot = 0, urgent }: LaneItem): JobOptions {
 		const rank = urgent ? -Infinity : rankOf(worth, this.#sentFor.get(subject) ?? 0);
-		return isPlain
-			? { client: `searcher ${client}`, cost: 1, background: true, rank }
-			: { client, cost: 1, urgent, rank };
+		if (kind === "user") return { client, cost: 1, urgent, rank };
+		// All bids are one client: the auction has divided their slots already.
+		return kind === "bid"
+			? { client: "bids", cost: BID_COST, background: true, rank: urgent ? -Infinity : slot }
+			: { client: `searcher ${client}`, cost: 1, background: true, rank };
 	}
 
 	#maySend({ urgent, block }: LaneItem): boolean {
@@ -281,6 +315,9 @@ export class Lane {
 function markWithdrawn({ sending }: Queue, subject: string): void {
 	if (sending?.item.subject === subject && !sending.item.urgent) sending.isWithdrawn = true;
 }
+
+/** Beside one of a plain bundle's: of many bids at once each is to have a turn before a second plain bundle of anybody. */
+const BID_COST = 1 / 64;
 
 /** What pays alike differs by less than this part of an octave: by one percent. */
 const OCTAVE_PARTS = 64;

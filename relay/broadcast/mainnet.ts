@@ -27,13 +27,18 @@ export const MAINNET_BUILDERS: readonly BuilderInput[] = [
 		refundGas: "transfer",
 		cancel: "endpoint",
 		privateMethod: "eth_sendPrivateRawTransaction",
+		// https://www.titanbuilder.xyz/docs (Rate limit)
+		requestsPerSecond: 50,
+		// https://docs.titanbuilder.xyz/ (Coinbase)
+		feeRecipients: ["0x4838b106fce9647bdf1e7877bf73ce8b0bad5f97"],
 		dropping: true,
 	},
 	// BuilderNet, 2026-09-20. Sources: https://buildernet.org/docs/send-orderflow (addresses; signature required),
 	// https://buildernet.org/docs/api (1 to 99 %, less the payout's cost; empty bundle cancels; droppingTxHashes;
 	// eth_sendRawTransaction is private there, tried for 5 blocks). Not for /fullprivacy: a later version of
 	// https://buildernet.org/docs says that its nodes do not run in TEEs during a change of security model, while
-	// every transaction goes to all nodes. Its limits are per client, so connections to it should be few.
+	// every transaction goes to all nodes. Its limits are per client, so connections to it should be few. No coinbases of its
+	// operators were found in its documents, so nobody has a record there.
 	// Regional: direct-us., direct-eu. and direct-ap.buildernet.org; each passes everything on to the others.
 	{
 		name: "buildernet",
@@ -51,7 +56,7 @@ export const MAINNET_BUILDERS: readonly BuilderInput[] = [
 	// cost named; droppingTxHashes), https://docs.quasar.win/propamm/makers (this host), and for the cancel
 	// https://github.com/flashbots/dowg/blob/main/builder-registrations.json ("cancel-endpoint"). Its method for
 	// private transactions was not found, so the one whose name cannot mean a public broadcast is used: at worst
-	// a /nochecks transaction is rejected here. No promise of privacy was found either, so not for /fullprivacy.
+	// a /nochecks transaction is rejected here. No promise of privacy was found either, so not for /fullprivacy; nor a coinbase.
 	{
 		name: "quasar",
 		url: "https://rpc.quasar.win",

@@ -36,6 +36,18 @@ const row = z.strictObject({
 		.enum(["eth_sendPrivateRawTransaction", "eth_sendPrivateTransaction", "eth_sendRawTransaction"])
 		.default("eth_sendPrivateRawTransaction")
 		.describe("how it takes private transactions"),
+	requestsPerSecond: z
+		.int()
+		.min(1)
+		.default(30)
+		.describe("requests that it takes in a second; searchers' bundles have what users' transactions leave"),
+	feeRecipients: z
+		.array(z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected an address, 20 bytes as 0x hex"))
+		.default([])
+		.transform((list) => list.map((one) => one.toLowerCase()))
+		.describe(
+			"the coinbases of its blocks; without, nobody has a record there, and half of its slots go by lot",
+		),
 	dropping: z.boolean().default(false).describe("whether it knows `droppingTxHashes`"),
 });
 
@@ -43,6 +55,11 @@ const row = z.strictObject({
 export type BuilderRow = z.output<typeof row>;
 /** A row as configured, with optional fields. */
 export type BuilderInput = z.input<typeof row>;
+
+/** Whether bidders have records there: it gets bids, and its blocks are known. */
+export function hasRecords({ refund, feeRecipients }: BuilderRow): boolean {
+	return refund && feeRecipients.length > 0;
+}
 
 /** The fields of a row, for the documents. */
 export const BUILDER_DOCS: readonly { name: string; fallback: string; help: string }[] = Object.entries(

@@ -68,7 +68,6 @@ export interface PlainBundleRequest extends BundleEnvelope {
 /** All reasons why a bundle is rejected. */
 export const BUNDLE_REJECTIONS = [
 	"NO_BIDDING",
-	"BARRED",
 	"TARGET_NOT_FOUND",
 	"BLOCK_PAST",
 	"BLOCK_TOO_FAR",
@@ -114,6 +113,9 @@ export interface BundleRefund {
 	readonly payout?: Payout & { readonly brings: bigint };
 }
 
+/** Whose a bundle is: a user's transaction alone, a bid behind it, or a searcher's plain bundle. */
+export type BundleKind = "user" | "bid" | "plain";
+
 /** A bundle as it is sent to builders for one block. */
 export interface OutgoingBundle {
 	/** A later bundle with the same name replaces this one at the builders. */
@@ -133,8 +135,9 @@ export interface OutgoingBundle {
 	readonly client: string;
 	/** The id of the request that brought the user's transaction in it; null for a plain bundle. */
 	readonly requestId: string | null;
-	/** Whether it is a plain bundle, which lanes send after bundles with users' transactions. */
-	readonly isPlain: boolean;
+	readonly kind: BundleKind;
+	/** The slot of a bid: in a lane the first one of every target goes before the second one of any. */
+	readonly slot?: number;
 	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
 	readonly worth?: number;
 }

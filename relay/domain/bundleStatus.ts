@@ -3,17 +3,17 @@
 import type { DeliveryAnswer } from "./events.ts";
 
 /**
- * `ACCEPTED`: waits for its block, or for its target to be sent. `BEST`: the highest bid, sent to builders. `RUNNER_UP`: one of
- * the next best, also sent. `OUTBID`: kept by the relay in case a better bid is withdrawn. `SENT`: a plain bundle that was
- * sent. The others are final for that block.
+ * `ACCEPTED`: before its block, whatever others bid. With the block a bid is `INCLUDED`; `LOST`: a builder had it; `NOT_PLACED`: none
+ * had; or `TARGET_NOT_MINED`. A plain bundle that was sent is `SENT`, and then `INCLUDED`, `NOT_INCLUDED` or `DROPPED`. `REPLACED`
+ * and `CANCELLED` are its owner's doing.
  */
 export const BUNDLE_STAGES = [
 	"ACCEPTED",
-	"BEST",
-	"RUNNER_UP",
-	"OUTBID",
 	"SENT",
 	"INCLUDED",
+	"LOST",
+	"NOT_PLACED",
+	"TARGET_NOT_MINED",
 	"NOT_INCLUDED",
 	"REPLACED",
 	"CANCELLED",
@@ -21,22 +21,10 @@ export const BUNDLE_STAGES = [
 ] as const;
 export type BundleStage = (typeof BUNDLE_STAGES)[number];
 
-/** All reasons why a bundle was not included or was dropped. */
+/** Why a bundle is not in a block, as far as that lies with itself. */
 export const BUNDLE_REASONS = [
-	/** A better bid is in the block, or better ones were sent and none is in it. */
-	"outbid",
-	/** Bidders that have paid before, or have had fewer places in vain, stood before it. */
-	"unproven",
-	/** Its bidder is barred for having paid less than was bid. */
-	"barred",
-	/** A better bid on another target uses the backrun's nonce. */
-	"nonceTaken",
-	/** The block contains the target, but not the backrun. */
+	/** Builders had the plain bundle and left it out. */
 	"notChosen",
-	/** The block does not contain the target. */
-	"targetNotIncluded",
-	/** The target is no longer pending. */
-	"targetGone",
 	/** Its simulation reverts. */
 	"reverted",
 	/** Its simulation no longer pays anything. */
@@ -69,14 +57,17 @@ export interface BundleBlockStatus {
 	readonly block: number;
 	stage: BundleStage;
 	reason: BundleReason | null;
-	/** Wei paid by transfer in the last simulation; null for a plain bundle. */
+	/** Wei that it paid by transfer in its last simulation; null for a plain bundle. */
 	bid: bigint | null;
-	/** The bid that is in the block instead; null until it was read from the chain, and if there is none. */
-	winner: Winner | null;
-	/** Wei actually paid by transfers; null until it was read from the chain. */
+	/**
+	 * Wei that the transaction directly behind the target paid by transfers, which is the bid itself where it is `INCLUDED`. Null until it
+	 * was read from the chain, if there was none, or if the node can't trace it.
+	 */
 	paid: bigint | null;
-	/** Whether builders were to have it at some time. */
+	/** Whether builders had it; of a bid only once that is told. */
 	placed: boolean;
+	/** Whether builders' answers are told: of a bid only with the block of its target, since they tell of other bids. */
+	isTold: boolean;
 	/** The block that contains it, or null. */
 	blockHash: string | null;
 	/** When it was made, in ms since the epoch. */
@@ -86,17 +77,9 @@ export interface BundleBlockStatus {
 	readonly deliveries: BundleDelivery[];
 }
 
-/** The bid that is in a block behind its target. */
-export interface Winner {
-	/** Hash of its backrun. */
-	readonly backrun: string;
-	/** Wei actually paid by transfers; null if the node can't trace it. */
-	readonly paid: bigint | null;
-}
-
-/** The parties under which a bid's payments are counted. */
+/** Who bids. */
 export interface Bidder {
-	/** The bundle's owner; null if no longer known. */
+	/** The bundle's owner: the address that signed the request, else the client's; null if no longer known. */
 	readonly owner: string | null;
 	/** The client that it came from; null if no longer known. */
 	readonly client: string | null;
@@ -104,23 +87,9 @@ export interface Bidder {
 	readonly sender: string;
 }
 
-/** A bar: the bidder's bids are rejected. */
-export interface Bar {
-	/** The last block for which bids are rejected. */
-	readonly until: number;
-	/** Wei that were bid, and paid, in `block`. */
-	readonly bid: bigint;
-	readonly paid: bigint;
-	readonly block: number;
-}
-
-/** How a bidder stands by what it has paid (auction/payments.ts) and the places that it has had (auction/placesHad.ts). */
-export interface Standing {
-	readonly bar: Bar | null;
-	/** The highest bid in wei for which it is proven; 0: none. */
-	readonly provenUpTo: bigint;
-	/** The last block for which its bids that it is not proven for stand behind all others; null: they do not. */
-	readonly spentUntil: number | null;
+/** Under which a bidder has its record: the key that signed the bundle, else the backrun's sender with the client that sent it. */
+export function bidderKey({ owner, client, sender }: Bidder): string {
+	return owner !== null && /^0x[0-9a-f]{40}$/.test(owner) ? owner : `${sender} ${client}`;
 }
 
 /** The status record of an owner's bundle. */

@@ -1,6 +1,6 @@
 // What a searcher's bundles have come to on one day, and what one bundle in one block adds to that. Pure.
 
-import type { BundleBlockStatus, BundleReason, BundleRecord } from "./bundleStatus.ts";
+import type { BundleBlockStatus, BundleReason, BundleRecord, BundleStage } from "./bundleStatus.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -11,15 +11,15 @@ export interface DayFigures {
 	bids: number;
 	/** Plain bundles. */
 	bundles: number;
-	/** Those that were meant for builders at some time: bids with a place, and plain bundles that were sent. */
+	/** Those that builders had, as far as that is told. */
 	places: number;
 	landed: number;
 	/** Replaced or cancelled by their owner. */
 	withdrawn: number;
 	/** Wei that landed bids brought by transfers, as far as the node could tell. */
 	paid: bigint;
-	/** Those that did not land, by reason; none is 0. */
-	readonly lost: Partial<Record<BundleReason, number>>;
+	/** Those that did not land, by reason, or where there is none by stage; none is 0. */
+	readonly lost: Partial<Record<BundleReason | BundleStage, number>>;
 }
 
 export function noFigures(day: number): DayFigures {
@@ -55,12 +55,14 @@ export function count(
 		case "CANCELLED":
 			figures.withdrawn += by;
 			break;
-		case "NOT_INCLUDED":
-		case "DROPPED": {
-			if (reason === null) break;
-			const lost = (figures.lost[reason] ?? 0) + by;
-			if (lost === 0) delete figures.lost[reason];
-			else figures.lost[reason] = lost;
+		case "ACCEPTED":
+		case "SENT":
+			break;
+		default: {
+			const why = reason ?? stage;
+			const lost = (figures.lost[why] ?? 0) + by;
+			if (lost === 0) delete figures.lost[why];
+			else figures.lost[why] = lost;
 		}
 	}
 }

@@ -15,7 +15,7 @@ interface Told {
 const BEHIND: Readonly<Record<string, readonly string[]>> = {
 	PENDING: LIVE_STAGES.filter((stage) => stage !== "PENDING"),
 	SHARED: ["BROADCAST"],
-	ACCEPTED: ["BEST", "RUNNER_UP", "OUTBID", "SENT"],
+	ACCEPTED: ["SENT"],
 };
 
 export class ToldTopics {

@@ -6,13 +6,13 @@ import { isoTime } from "../../shared/clock.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
-import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
 import { type DayFigures, dayText } from "../domain/searcherFigures.ts";
 import type { SearcherMarket } from "../market/market.ts";
 import { bundleOwner } from "./bundleRequests.ts";
 
 export interface BundleRouteDependencies {
-	readonly bundles: Pick<SearcherMarket, "bundle" | "standing">;
+	readonly bundles: Pick<SearcherMarket, "bundle">;
 	/** Verifies `X-Flashbots-Signature`, which signs the bundle's hash as lower-case hex, because a GET has no body. */
 	readonly verifySignature: VerifySignature;
 }
@@ -38,34 +38,24 @@ export function bundleRoute({ bundles, verifySignature }: BundleRouteDependencie
 		const client = { address, signer, vouched: false };
 		const owner = bundleOwner({ transport: "http", client, origin: headers.origin ?? null });
 		const record = bundles.bundle(owner, hash);
-		return record === null ? NOT_FOUND : jsonAnswer(200, bundleView(record, bundles.standing(record)));
+		return record === null ? NOT_FOUND : jsonAnswer(200, bundleView(record));
 	};
 	return { path: "/bundle/{hash}", weight: 1, handle };
 }
 
 /** The answer of `GET /bundle/{hash}`. */
-export function bundleView(record: BundleRecord, standing: Standing | null): unknown {
+export function bundleView(record: BundleRecord): unknown {
 	return {
 		bundleHash: record.hash,
 		target: record.target,
 		receivedAt: isoTime(record.receivedAt),
-		...standingFields(standing),
 		blocks: record.blocks.map(blockFields),
 	};
 }
 
 /** A bundle's status in one block, for subscribers. */
-export function bundleBlockView(
-	record: BundleRecord,
-	status: BundleBlockStatus,
-	standing: Standing | null,
-): unknown {
-	return {
-		bundleHash: record.hash,
-		target: record.target,
-		...standingFields(standing),
-		...blockFields(status),
-	};
+export function bundleBlockView(record: BundleRecord, status: BundleBlockStatus): unknown {
+	return { bundleHash: record.hash, target: record.target, ...blockFields(status) };
 }
 
 /** A bundle in the last of its blocks so far, as a row of its owner's list. */
@@ -84,26 +74,10 @@ export function dayView({ day, paid, lost, ...counts }: DayFigures): unknown {
 	return { day: dayText(day), ...counts, paid: `${paid}`, lost };
 }
 
-/** The bidder's standing; absent if it stands like everybody else. */
-function standingFields(standing: Standing | null) {
-	if (standing === null) return {};
-	const { bar, provenUpTo, spentUntil } = standing;
-	if (bar === null && provenUpTo === 0n && spentUntil === null) return {};
-	const barred =
-		bar === null ? null : { until: bar.until, bid: `${bar.bid}`, paid: `${bar.paid}`, block: bar.block };
-	return { barred, provenUpTo: `${provenUpTo}`, spentUntil };
-}
-
-/** Wei by which the payment of the included bid exceeded this one; null if it did not, or is not known. */
-function outbidBy({ bid, winner }: BundleBlockStatus): bigint | null {
-	const paid = winner?.paid ?? null;
-	return bid === null || paid === null || paid < bid ? null : paid - bid;
-}
-
 function blockFields(status: BundleBlockStatus) {
 	return {
 		...stageFields(status),
-		builders: status.deliveries.map(({ builder, kind, answer, ms, at }) => ({
+		builders: (status.isTold ? status.deliveries : []).map(({ builder, kind, answer, ms, at }) => ({
 			builder,
 			kind,
 			answer,
@@ -115,15 +89,12 @@ function blockFields(status: BundleBlockStatus) {
 
 /** What is known of it without the builders' answers. */
 function stageFields(status: BundleBlockStatus) {
-	const { winner } = status;
 	return {
 		blockNumber: status.block,
 		stage: status.stage,
 		reason: status.reason,
 		bid: status.bid?.toString() ?? null,
 		paid: status.paid?.toString() ?? null,
-		winner: winner === null ? null : { backrun: winner.backrun, paid: winner.paid?.toString() ?? null },
-		outbidBy: outbidBy(status)?.toString() ?? null,
 		blockHash: status.blockHash,
 		at: isoTime(status.at),
 	};

@@ -5,7 +5,7 @@
 // https://docs.rs/ethers-flashbots/0.15.0/ethers_flashbots/struct.BundleStats.html
 
 import { isoTime } from "../../shared/clock.ts";
-import type { BundleDelivery, BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import type { BundleDelivery, BundleRecord } from "../domain/bundleStatus.ts";
 import { type DayFigures, dayOf } from "../domain/searcherFigures.ts";
 
 /** What both versions say of a bundle that its owner did not send for that block. */
@@ -19,20 +19,16 @@ const UNKNOWN = {
 const NOT_COUNTED = "0";
 
 /** The bundle in `block`, as flashbots_getBundleStatsV2 tells it. */
-export function bundleStatsV2(
-	record: BundleRecord | null,
-	block: number,
-	standing: Standing | null,
-): unknown {
-	const known = record === null ? null : inBlock(record, block, standing);
+export function bundleStatsV2(record: BundleRecord | null, block: number, hasRecord: boolean): unknown {
+	const known = record === null ? null : inBlock(record, block, hasRecord);
 	if (known === null) return UNKNOWN;
 	const { sent: _, receivedAt, ...both } = known;
 	return { ...both, receivedAt };
 }
 
 /** The same as flashbots_getBundleStats tells it; a "miner" is a builder. */
-export function bundleStats(record: BundleRecord | null, block: number, standing: Standing | null): unknown {
-	const known = record === null ? null : inBlock(record, block, standing);
+export function bundleStats(record: BundleRecord | null, block: number, hasRecord: boolean): unknown {
+	const known = record === null ? null : inBlock(record, block, hasRecord);
 	if (known === null) return { ...UNKNOWN, isSentToMiners: false };
 	const { sent, receivedAt, ...both } = known;
 	const [first] = sent;
@@ -45,15 +41,15 @@ export function bundleStats(record: BundleRecord | null, block: number, standing
 }
 
 /** What both versions tell; null if it was not for that block. */
-function inBlock(record: BundleRecord, block: number, standing: Standing | null) {
+function inBlock(record: BundleRecord, block: number, hasRecord: boolean) {
 	const status = record.blocks.find((one) => one.block === block);
 	if (status === undefined) return null;
-	const sent = status.deliveries.filter(({ kind, answer }) => kind === "bundle" && answer !== "unsent");
+	const answers = status.isTold ? status.deliveries : [];
+	const sent = answers.filter(({ kind, answer }) => kind === "bundle" && answer !== "unsent");
 	const { simulatedAt, receivedAt } = record;
 	return {
 		isSimulated: simulatedAt !== null,
-		/** Proven for the bid, so that those that are not stand behind it. */
-		isHighPriority: standing !== null && status.bid !== null && status.bid <= standing.provenUpTo,
+		isHighPriority: hasRecord,
 		simulatedAt: simulatedAt === null ? null : isoTime(simulatedAt),
 		receivedAt: isoTime(receivedAt),
 		consideredByBuildersAt: sent.filter(({ answer }) => answer === "accepted").map(considered),
@@ -76,14 +72,14 @@ interface UserFigures {
 	readonly last1d: string;
 }
 
-/** An owner's figures; `isProven`: whether one of its senders is. Days are those of UTC, today included. */
-export function userFigures(days: readonly DayFigures[], isProven: boolean, now: number): UserFigures {
+/** An owner's figures; `hasRecord`: whether it has one at a builder. Days are those of UTC, today included. */
+export function userFigures(days: readonly DayFigures[], hasRecord: boolean, now: number): UserFigures {
 	const paidIn = (count: number): string => {
 		const first = dayOf(now) - count;
 		return String(days.reduce((sum, { day, paid }) => (day > first ? sum + paid : sum), 0n));
 	};
 	return {
-		isHighPriority: isProven,
+		isHighPriority: hasRecord,
 		allTime: paidIn(Number.POSITIVE_INFINITY),
 		last7d: paidIn(7),
 		last1d: paidIn(1),

@@ -28,6 +28,8 @@ export interface InfoFacts extends Build {
 	readonly slotMs: number;
 	/** The fork whose rules the next block has; null while no block is known. */
 	readonly fork: string | null;
+	/** Names of the builders at which bidders have records. */
+	readonly recordsAt: readonly string[];
 	/** Whether PREVRANDAO and the beacon root of the next block are known, so that it is simulated with the real ones. */
 	readonly isPublished: boolean;
 	/** What the core's node can simulate, as JSON; null while no core answers. */
@@ -52,6 +54,7 @@ export function infoReport(settings: InfoSettings, facts: InfoFacts): unknown {
 		feeRecipient: settings.FEE_RECIPIENT ?? null,
 		pay: "block.coinbase",
 		bidding,
+		recordsAt: facts.recordsAt,
 		randomness: isPublished ? "real" : "random",
 		simulation,
 		refundPercent: settings.REFUND_PERCENT,

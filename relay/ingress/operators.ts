@@ -68,6 +68,8 @@ export interface BuilderState {
 	readonly name: string;
 	/** Deliveries that wait or are under way. */
 	readonly waiting: number;
+	/** Whether bidders have records there. */
+	readonly hasRecords: boolean;
 	/** Null if it was sent nothing since this relay is the core. */
 	readonly last: { readonly answer: string; readonly secondsAgo: number; readonly ms: number } | null;
 }

@@ -84,8 +84,8 @@ export function recordRoutesOf(
 
 /** How the events of a record are shown. */
 interface EventViews {
-	/** The JSON page, for a reader at this network address; null: at any. */
-	readonly events: (record: TransactionRecord, reader: string | null) => unknown;
+	/** The JSON page. */
+	readonly events: (record: TransactionRecord) => unknown;
 	/** The past events, in order of time. */
 	readonly history: (record: TransactionRecord) => readonly ShownEvent[];
 	/** The view of a new event; null if it is not shown. */
@@ -135,9 +135,7 @@ function transactionEventsRoute(dependencies: TransactionEventsDependencies): Ro
 			if (asksForEvents(request.headers.accept)) {
 				return eventStream(request, record, dependencies);
 			}
-			// A proxy's address may be that of all clients.
-			const reader = request.isProxy === true ? null : request.address;
-			return jsonAnswer(200, views.events(record, reader), VARY);
+			return jsonAnswer(200, views.events(record), VARY);
 		},
 	};
 }

@@ -8,7 +8,7 @@ import type { CoreNeeds } from "./methodDependencies.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 export interface TopicsDependencies extends Pick<CoreNeeds, "records" | "statusView"> {
-	readonly bundles: Pick<SearcherMarket, "bundle" | "standing">;
+	readonly bundles: Pick<SearcherMarket, "bundle">;
 	readonly subscriptions: Pick<SubscriptionHub, "tap">;
 }
 
@@ -48,5 +48,5 @@ async function currentOf(
 	const named = bundleOfTopic(topic);
 	const bundle = named === null ? null : bundles.bundle(named.owner, named.hash);
 	if (bundle === null) return [];
-	return bundle.blocks.map((status) => bundleBlockView(bundle, status, bundles.standing(bundle)));
+	return bundle.blocks.map((status) => bundleBlockView(bundle, status));
 }

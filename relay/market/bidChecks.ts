@@ -3,7 +3,7 @@
 
 import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { type Bid, valued } from "../auction/bid.ts";
+import type { Bid } from "../auction/bid.ts";
 import type { Bids } from "../auction/bids.ts";
 import type { BundleSimulation } from "./bundleSimulation.ts";
 import { type BidVerdict, retryMs } from "./bundleSimulation.ts";
@@ -72,10 +72,7 @@ export class BidChecks {
 		const isValid = verdict.kind === "valid";
 		const failed = verdict.kind === "targetFails" ? "targetFailed" : "noResult";
 		bid.lastCheck = { basis, result: isValid ? "passed" : failed };
-		if (isValid) {
-			const worth = valued(bid, verdict.value, this.#deps.tip.next()?.number ?? 0);
-			Object.assign(bid, worth, { refundIsToNew: verdict.refundIsToNew });
-		}
+		if (isValid) Object.assign(bid, { value: verdict.value, refundIsToNew: verdict.refundIsToNew });
 		const againMs = retryMs(verdict);
 		if (againMs !== null) this.#retry(bid.target, againMs);
 		this.#listener.onVerdict(bid, verdict);

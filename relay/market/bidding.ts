@@ -4,7 +4,7 @@
 import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import { type Bid, valued } from "../auction/bid.ts";
+import type { Bid } from "../auction/bid.ts";
 import type { Bids } from "../auction/bids.ts";
 import type { BundleEntry, BundleTable, Withdrawal } from "../auction/bundleTable.ts";
 import {
@@ -17,7 +17,7 @@ import {
 	type Range,
 	rejectedBundle,
 } from "../domain/bundle.ts";
-import type { Bar, Bidder } from "../domain/bundleStatus.ts";
+import type { Bidder } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRejection, STATIC_RULES } from "../domain/transactionRules.ts";
 import type { Auctioneer } from "./auctioneer.ts";
@@ -25,7 +25,6 @@ import { withReadyBlobs } from "./bundleBlobs.ts";
 import type { BundleSimulation } from "./bundleSimulation.ts";
 import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
-import type { PaymentLedger } from "./ledger.ts";
 
 /** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node does not support it. */
 const MAX_TRIES = 3;
@@ -49,7 +48,6 @@ interface Considered {
 interface BiddingParts {
 	readonly bids: Bids;
 	readonly table: BundleTable;
-	readonly ledger: PaymentLedger;
 	readonly simulation: BundleSimulation;
 	readonly auctioneer: Auctioneer;
 	/** Names of the builders that pay refunds. */
@@ -72,9 +70,9 @@ export class Bidding {
 	/** Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing. */
 	async bid(request: BidRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
-		const { simulation, ledger } = this.#parts;
+		const { simulation } = this.#parts;
 		const { rules } = this.#options;
-		const early = this.#unavailable(request) ?? barred(ledger.barOfBringer(request.owner, request.network));
+		const early = this.#unavailable(request);
 		if (early !== null) return early;
 		const raw = await withReadyBlobs(
 			{ raw: request.backrun, i: 0, count: 1 },
@@ -133,12 +131,10 @@ export class Bidding {
 		return missing && rejectedBundle("NO_BIDDING", `bidding is not available with ${missing}`);
 	}
 
-	/** The rejection if its bidder is barred or a limit is reached; else null. */
+	/** The rejection if a limit of its client is reached; else null. */
 	#rejection(one: Considered): BundleOutcome | null {
-		const { bids, table, ledger } = this.#parts;
-		const { request, backrun, bidder, entry } = one;
-		const isBarred = barred(ledger.bar(bidder));
-		if (isBarred !== null) return isBarred;
+		const { bids, table } = this.#parts;
+		const { request, backrun, entry } = one;
 		const freed = this.#twins(one).length + (table.replaces(entry) ? 1 : 0);
 		const full = bids.full(request.network, request.target, backrun, freed);
 		return full === null ? null : rejectedBundle("LIMIT", `limit exceeded: ${full}`);
@@ -158,8 +154,8 @@ export class Bidding {
 	}
 
 	/** Accepts a bid that is valid in the state `basis`. Synchronous, so that nothing changes in between. */
-	#accept(one: Considered, { value: paid, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
-		const { bids, table, auctioneer } = this.#parts;
+	#accept(one: Considered, { value, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
+		const { table, auctioneer } = this.#parts;
 		const { request, entry, bidder, backrun, range } = one;
 		const { owner, network, target, times, builders } = request;
 		// Other bids may have been accepted during the simulation.
@@ -168,22 +164,17 @@ export class Bidding {
 		const twins = this.#twins(one);
 		// Builders must be told of other times, so that it is sent anew.
 		const twin = twins.find((bid) => JSON.stringify(bid.times) === JSON.stringify(times));
-		const worth = valued(twin, paid, this.#deps.tip.next()?.number ?? 0);
-		const { value } = worth;
-		const last = twin === undefined ? bids.toEvictOnTarget(target, range.first) : null;
-		const isBetter = last !== null && last.firstBlock <= range.first && last.value >= value;
-		if (isBetter && bids.mustBeat(last, network)) {
-			return rejectedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
-		}
 		if (entry.withdrawn !== null) return this.#withdrawnOutcome(one, entry.withdrawn, value);
 		const hash = bundleHash([target, backrun.hash]);
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const about = { owner, client: network, hash, bidder, target, receivedAt: entry.receivedAt };
 		const record = table.open({ ...about, firstBlock, lastBlock, isSimulated: true });
-		const found = { lastCheck: { basis, result: "passed" } as const, refundIsToNew, ...worth };
+		const lastCheck = { basis, result: "passed" } as const;
+		const found = { lastCheck, refundIsToNew, value, claimed: value };
 		const terms = { entry, builders, firstBlock, lastBlock, ...found };
 		for (const bid of twins) if (bid !== twin) auctioneer.removeMerged(bid);
+		auctioneer.comesAgain({ owner, target, backrun });
 		if (twin !== undefined) {
 			table.freeUuid(twin.entry);
 			table.take(entry, (how) => auctioneer.withdraw(twin, how));
@@ -203,7 +194,6 @@ export class Bidding {
 			seq: this.#seq,
 			...terms,
 			runningCheck: null,
-			placement: null,
 		};
 		table.take(entry, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);
@@ -230,16 +220,6 @@ export class Bidding {
 		this.#parts.table.change(record, range.first, { stage: how, bid });
 		return { outcome: "accepted", hash };
 	}
-}
-
-/** The rejection if the bidder is barred; else null. */
-function barred(bar: Bar | null): BundleOutcome | null {
-	if (bar === null) return null;
-	const { until, bid, paid, block } = bar;
-	return rejectedBundle(
-		"BARRED",
-		`bidder is barred until block ${until}: bid ${bid} wei, paid ${paid} wei in block ${block}`,
-	);
 }
 
 /** The rejection that follows from a simulation's result. Throws if there was none. */

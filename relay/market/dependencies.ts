@@ -4,15 +4,15 @@ import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { ForkAt } from "../../shared/ethereum/forks.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { BidsOptions } from "../auction/bids.ts";
 import type { BundleTableOptions } from "../auction/bundleTable.ts";
-import type { Payment } from "../auction/payments.ts";
 import type { PlainLimits } from "../auction/plainBundle.ts";
 import type { BundleSender } from "../broadcast/fanout.ts";
 import type { BundleRejection } from "../domain/bundle.ts";
-import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
 import type { Tip } from "../domain/chain.ts";
 import type { Accounts, Publisher, Simulations } from "../domain/ports.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
@@ -25,6 +25,8 @@ export interface MarketOptions {
 	readonly refundPercent: number;
 	/** Most bids of one target at one builder. */
 	readonly bidsPerTarget: number;
+	/** From which the numbers are drawn that decide about slots. */
+	readonly secret: Buffer;
 	/** Whether it is known now that the node can simulate one transaction behind another, which bidding needs. */
 	readonly bidding: () => boolean;
 	/** The coinbase of a simulated block. */
@@ -48,16 +50,18 @@ export interface MarketDependencies {
 	/** Tells whose rules hold in a block. */
 	readonly forkAt: ForkAt;
 	readonly sender: BundleSender;
+	/** The length of the chain's slots. */
+	readonly slot: SlotLength;
 	readonly payments: PaymentReader;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly publisher: Publisher;
 	/** Keeps what bidders have paid, and searchers' figures. */
 	readonly kv: KeyValueStore;
 	/** How subscribers see a bundle. */
-	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;
+	readonly view: (record: BundleRecord, status: BundleBlockStatus) => unknown;
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRejection) => void;
-	/** Told of each payment of a bid in a block. */
-	readonly onPayment: (kind: Payment["kind"]) => void;
+	/** Told of what each landed bid claimed, and what it paid, in wei. */
+	readonly onLanded: (claimed: bigint, paid: bigint) => void;
 	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly background: Background;

@@ -1,26 +1,21 @@
-// What became of the bids on each target in a new block: which are in it, which are not and why. What the block pays is read from
-// the chain later (settlement.ts), by the rounds that are kept here.
+// What became of the bids on each target in a new block: which are in it, which builders had and which not. What the transaction behind
+// the target pays is read from the chain later (settlement.ts), by the rounds that are kept here.
 
-import { type Bid, buildersHolding, isFor } from "../auction/bid.ts";
+import { type Bid, isFor } from "../auction/bid.ts";
 import { type BidLives, KEPT_BLOCKS } from "../auction/bidLives.ts";
 import type { Bids } from "../auction/bids.ts";
 import type { BidOut, BidsOut } from "../auction/bidsOut.ts";
 import { type BundleTable, statusIn } from "../auction/bundleTable.ts";
 import { isAt } from "../domain/bundle.ts";
-import type { BundleReason } from "../domain/bundleStatus.ts";
+import type { BundleReason, BundleRecord } from "../domain/bundleStatus.ts";
 import type { Block } from "../domain/chain.ts";
-import type { PaymentLedger } from "./ledger.ts";
 
-/** The bids on a target at the moment of the block that contains it. */
+/** The bids on a target in the block that contains it. */
 export interface FinalRound {
-	/** Those that were with builders. */
-	readonly sent: readonly Bid[];
-	/** Those that are in the block behind the target. */
-	readonly landed: readonly Bid[];
-	/** Bids that were for the block and its time, and are not in it. */
-	readonly lost: readonly Bid[];
-	/** What is right behind the target, by each owner for whom it was out, even if it has been withdrawn or has ended since. */
-	readonly behind: readonly BidOut[];
+	/** The bundles that are to be told what the transaction behind the target paid: those that are in the block, and lost ones. */
+	readonly records: readonly BundleRecord[];
+	/** The bid right behind the target, even if it has been withdrawn since; null: what is there was not out. */
+	readonly behind: BidOut | null;
 }
 
 /** The market's parts that it works with. */
@@ -29,7 +24,12 @@ interface FinalRoundsParts {
 	readonly lives: BidLives;
 	readonly out: BidsOut;
 	readonly table: BundleTable;
-	readonly ledger: PaymentLedger;
+}
+
+/** A bid that was for a block, and why it had no part in it, as far as that lies with itself. */
+interface Entrant {
+	readonly bid: Bid;
+	readonly reason: BundleReason | null;
 }
 
 export class FinalRounds {
@@ -46,38 +46,40 @@ export class FinalRounds {
 		return this.#rounds.get(`${blockHash} ${target}`) ?? null;
 	}
 
-	/** Sets the status of each bid for a new block. Settlement adds the winner and its payment later. */
+	/** Tells what became of each bid in a new block. Settlement adds what was paid later. */
 	apply(block: Block): void {
-		const { bids, lives, out, table, ledger } = this.#parts;
+		const { lives, out, table } = this.#parts;
 		const { number, hash } = block;
 		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
-		for (const target of new Set([...bids.targets(), ...out.targets(number)])) {
+		for (const [target, entrants] of this.#entrants(block)) {
 			const place = places.get(target);
-			const all = bids.of(target);
-			// Anywhere else in the block it was not mined through its bundle.
-			const isIn = ({ backrun }: Bid) => place !== undefined && places.get(backrun.hash) === place + 1;
-			const missed = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
-			const lost = missed.filter((bid) => !isMistimed(bid, block));
-			const sent = all.filter((bid) => buildersHolding(bid, number).length > 0);
-			const landed = all.filter(isIn);
-			if (place !== undefined) {
-				for (const bid of sent) if (!isIn(bid)) ledger.hadPlace(bid.bidder, bid.value, number);
-				const behind = out.find(target, number, block.transactions[place + 1]?.hash ?? "");
-				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost, behind });
-			}
-			for (const bid of missed) {
+			const behind = place === undefined ? undefined : block.transactions[place + 1]?.hash;
+			const records: BundleRecord[] = [];
+			for (const { bid, reason } of entrants) {
+				// Anywhere else in the block it was not mined through its bundle.
+				const isIn = behind === bid.backrun.hash;
+				const went = out.of(bid, number);
 				const isMined = places.has(bid.backrun.hash);
-				const reason = isMined
-					? "transactionMined"
-					: !lost.includes(bid)
-						? "timestamp"
-						: place === undefined
-							? "targetNotIncluded"
-							: this.#lossReason(bid, sent, landed);
-				table.change(bid.record, number, { stage: "NOT_INCLUDED", reason });
-				if (bid.lastBlock <= number || isMined) lives.endSilently(bid);
+				const outcome = isIn
+					? ({ stage: "INCLUDED", reason: null, blockHash: hash } as const)
+					: place === undefined
+						? ({ stage: "TARGET_NOT_MINED", reason: null } as const)
+						: ({ stage: went === null ? "NOT_PLACED" : "LOST", reason } as const);
+				const isWithdrawn = isWithdrawnFrom(bid, number) && !isIn;
+				// Where it stood is told with its target's block alone: a target of one's own that is not mined would tell for nothing.
+				const told =
+					place === undefined
+						? { bid: bid.claimed }
+						: { bid: went?.bid ?? bid.claimed, placed: went !== null, isTold: true };
+				const own = isMined && !isIn ? { reason: "transactionMined" as const } : {};
+				table.change(bid.record, number, isWithdrawn ? told : { ...told, ...outcome, ...own });
+				if (isIn) lives.land(bid, block);
+				else if (bid.lastBlock <= number || isMined) lives.drop(bid);
+				if (isIn || outcome.stage === "LOST") records.push(bid.record);
 			}
-			for (const bid of landed) lives.land(bid, block);
+			if (place === undefined) continue;
+			const first = behind === undefined ? null : out.find(target, number, behind);
+			this.#rounds.set(`${hash} ${target}`, { block: number, records, behind: first });
 		}
 	}
 
@@ -86,24 +88,31 @@ export class FinalRounds {
 		for (const [key, { block }] of this.#rounds) if (block + KEPT_BLOCKS <= head) this.#rounds.delete(key);
 	}
 
-	/** Why it is not in the target's block: the first reason that applies, so their order matters. */
-	#lossReason(bid: Bid, sent: readonly Bid[], landed: readonly Bid[]): BundleReason {
-		if (landed.some(({ value }) => value >= bid.value)) return "outbid";
-		if (sent.includes(bid)) return "notChosen";
-		if (bid.lastCheck?.result !== "passed" || bid.runningCheck !== null) return "notSimulated";
-		if (sent.length === 0) return "notChosen";
-		if (sent.some(({ value }) => value >= bid.value)) return "outbid";
-		const { provenUpTo } = this.#parts.ledger.standing(bid.bidder);
-		return bid.value > provenUpTo ? "unproven" : "nonceTaken";
+	/** The bids that were for the block, by target. */
+	#entrants(block: Block): ReadonlyMap<string, readonly Entrant[]> {
+		const { bids, lives } = this.#parts;
+		const { number } = block;
+		const live = bids.targets().flatMap((target) => bids.of(target));
+		const entrants: Entrant[] = [
+			...lives.endedFor(number),
+			...live.filter((bid) => isFor(bid, number)).map((bid) => ({ bid, reason: liveReason(bid, block) })),
+		];
+		const byTarget = new Map<string, Entrant[]>();
+		for (const one of entrants) {
+			const known = byTarget.get(one.bid.target);
+			if (known === undefined) byTarget.set(one.bid.target, [one]);
+			else known.push(one);
+		}
+		return byTarget;
 	}
 }
 
-/** Whether the block's time is not one for the bid, or was expected not to be. */
-function isMistimed({ record, times }: Bid, { number, timestamp }: Block): boolean {
-	return !isAt(times, timestamp) || statusIn(record, number)?.reason === "timestamp";
+function liveReason({ times, lastCheck, runningCheck }: Bid, { timestamp }: Block): BundleReason | null {
+	if (!isAt(times, timestamp)) return "timestamp";
+	return lastCheck?.result === "noResult" || runningCheck !== null ? "notSimulated" : null;
 }
 
-/** Whether the bid was in a block with this number that was reorganised away. */
-function isReorganised({ record }: Bid, block: number): boolean {
-	return statusIn(record, block)?.reason === "reorganised";
+function isWithdrawnFrom({ record }: Bid, block: number): boolean {
+	const stage = statusIn(record, block)?.stage;
+	return stage === "REPLACED" || stage === "CANCELLED";
 }

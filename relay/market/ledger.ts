@@ -1,71 +1,48 @@
-// Keeps what bids have paid, by block, and answers from the payments of the canonical chain how a bidder stands. A bid that pays
-// less in its block than it bid is short: who brought it is barred for some blocks. One that pays has landed, and proves its sender for
-// bids of that size. Who is not proven has some places behind targets, and is spent when they are used up without a landing. A party is
-// one name that a bidder goes by: `sender …` of the backrun, `owner …` (who signed the request), `client …` (a network).
-// Payments are on disk, so that a restart lifts no bar and takes no proof. The rules are in auction/payments.ts and placesHad.ts.
+// What landed bids have left at builders: by block, builder and bidder. A bidder's record at a builder is the sum of the last 7,200
+// blocks. It counts in canonical blocks alone, whose coinbase is one of the builder's: what a proposer pays itself, or another
+// builder, is no record. It is on disk, so that it survives a restart.
 
-import { networkAddress } from "../../shared/client.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
-import {
-	barOf,
-	type DatedPayment,
-	heldAgainst,
-	isKept,
-	type Landing,
-	landingsOf,
-	type Payment,
-	partiesOf,
-	provenBy,
-} from "../auction/payments.ts";
-import { PlacesHad } from "../auction/placesHad.ts";
-import type { Bar, Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PAYMENTS } from "../domain/storeKeys.ts";
 import type { MarketDependencies } from "./dependencies.ts";
 
-/** The payments in one block. */
-interface BlockPayments {
+/** What a landed bid left at a builder. Stored as JSON. */
+export interface Payment {
+	/** Hash of the target. */
+	readonly target: string;
+	/** As of bidderKey in domain/bundleStatus.ts. */
+	readonly bidder: string;
+	/** Name of the builder. */
+	readonly builder: string;
+	/** In wei, as a decimal string. */
+	readonly left: string;
+}
+
+interface PaidBlock {
 	readonly number: number;
 	readonly hash: string;
 	readonly payments: readonly Payment[];
 }
+type KnownBlock = PaidBlock & { isCanonical: boolean };
 
+/** How long a payment counts, in blocks. */
+const RECORD_BLOCKS = 7_200;
 /** Of a block's number in keys: one JSON entry per block, in block order. */
 const DIGITS = 12;
 /** Blocks deeper than this are not checked for reorganisations. */
 const REORG_BLOCKS = 128;
 
-type KnownBlock = BlockPayments & {
-	readonly byParty: ReadonlyMap<string, readonly DatedPayment[]>;
-	isCanonical: boolean;
-};
+type LedgerDependencies = Pick<MarketDependencies, "kv" | "payments" | "background" | "log">;
 
-/** What follows from a party's payments for the next block. */
-interface PartyStanding {
-	readonly bar: Bar | null;
-	readonly landings: readonly Landing[];
-}
-
-const NOTHING: PartyStanding = { bar: null, landings: [] };
-
-type LedgerDependencies = Pick<
-	MarketDependencies,
-	"kv" | "payments" | "tip" | "background" | "log" | "onPayment"
->;
-
-/** Stores payments and answers how a bidder stands. */
+/** Keeps payments and sums them. */
 export class PaymentLedger {
 	readonly #deps: LedgerDependencies;
 	/** By hash. */
 	readonly #blocks = new Map<string, KnownBlock>();
-	/** Blocks with payments, by the parties (see partiesOf) that they concern. */
-	readonly #byParty = new Map<string, Set<KnownBlock>>();
-	/** By party, worked out until the next change. */
-	readonly #accounts = new Map<string, PartyStanding>();
-	/** By sender, and by signer and network address: the highest bid in wei for which they are proven, until the next change. */
-	readonly #proofs = new Map<string, Map<string, bigint>>();
-	readonly #had = new PlacesHad();
+	/** Wei by builder and bidder; null after a change, until it is asked for. */
+	#sums: Map<string, Map<string, bigint>> | null = null;
 
 	constructor(dependencies: LedgerDependencies) {
 		this.#deps = dependencies;
@@ -76,113 +53,62 @@ export class PaymentLedger {
 		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PAYMENTS))) {
 			const [, number, hash = ""] = key.split("/");
 			try {
-				const stored = JSON.parse(bytes.toString("utf8")) as readonly Payment[];
-				// Earlier versions also kept what was lost.
-				const payments = stored.filter(({ kind }) => kind === "short" || kind === "landed");
-				this.#know({ number: Number(number), hash, payments });
+				const stored = JSON.parse(bytes.toString("utf8")) as readonly Partial<Payment>[];
+				// Earlier versions wrote what was bid and paid, by which no record can be told.
+				const payments = stored.filter((one): one is Payment => one.left !== undefined);
+				for (const { left } of payments) BigInt(left);
+				this.#blocks.set(hash, { number: Number(number), hash, payments, isCanonical: true });
 			} catch {
 				throw new StoreFormatError(key);
 			}
 		}
 	}
 
-	/**
-	 * The bar of any of a bidder's names for the next block, the one that lasts longest; null: none. A sender's bar does not count for
-	 * who has proven it: others may have brought what it signed.
-	 */
-	bar(bidder: Bidder): Bar | null {
-		const [sender = "", ...bringer] = heldAgainst(bidder);
-		return this.#barOf(this.provenUpTo(bidder) > 0n ? bringer : [sender, ...bringer]);
+	/** The bidder's record at a builder, in wei. */
+	recordOf(builder: string, bidder: string): bigint {
+		return this.#records().get(builder)?.get(bidder) ?? 0n;
 	}
 
-	/** As {@link bar}, by who brought it alone: before the backrun is decoded. */
-	barOfBringer(owner: string, client: string): Bar | null {
-		return this.#barOf([`owner ${owner}`, `client ${client}`, `client ${networkAddress(client)}`]);
+	/** Whether the bidder has a record anywhere. */
+	hasRecord(bidder: string): boolean {
+		return [...this.#records().values()].some((ofBuilder) => (ofBuilder.get(bidder) ?? 0n) > 0n);
 	}
 
-	/** The highest bid in wei for which the bidder is proven; 0: for none. */
-	provenUpTo(bidder: Bidder): bigint {
-		const party = `sender ${bidder.sender}`;
-		if (!this.#byParty.has(party)) return 0n;
-		const proofs = this.#proofs.get(party) ?? new Map<string, bigint>();
-		this.#proofs.set(party, proofs);
-		const by = `${bidder.owner} ${bidder.client}`;
-		const known = proofs.get(by);
-		if (known !== undefined) return known;
-		const provenUpTo = provenBy(this.#paymentsOf(party), this.#next(), bidder);
-		proofs.set(by, provenUpTo);
-		return provenUpTo;
+	/** How many bidders have a record at a builder, in all. */
+	get size(): number {
+		return [...this.#records().values()].reduce((sum, { size }) => sum + size, 0);
 	}
 
-	/** The last block for which the bidder is spent with a bid that it is not proven for; null: it is not for the next block. */
-	spentUntil(bidder: Bidder): number | null {
-		return this.#had.spentUntil(bidder, this.#next(), (party) => this.#account(party).landings);
-	}
-
-	/** How the bidder stands, for its owner. */
-	standing(bidder: Bidder): Standing {
-		return {
-			bar: this.bar(bidder),
-			provenUpTo: this.provenUpTo(bidder),
-			spentUntil: this.spentUntil(bidder),
-		};
-	}
-
-	/** How many parties are barred, and how many senders are proven now. */
-	get counts(): { readonly barred: number; readonly proven: number } {
-		const parties = [...this.#byParty.keys()];
-		return {
-			barred: parties.filter((party) => this.#account(party).bar !== null).length,
-			proven: parties.filter((party) => party.startsWith("sender ") && this.#isProven(party)).length,
-		};
-	}
-
-	/** Whether a sender is proven now by what this owner has brought. */
-	isProven(owner: string): boolean {
-		return this.#isProven(`owner ${owner}`);
-	}
-
-	#isProven(party: string): boolean {
-		return this.#paymentsOf(party).some(({ bidder }) => this.provenUpTo(bidder) > 0n);
-	}
-
-	/** A bid of this value had a place for `block`. */
-	hadPlace(bidder: Bidder, value: bigint, block: number): void {
-		if (value > this.provenUpTo(bidder)) this.#had.note(bidder, value, block);
-	}
-
-	/** Records payments in a block; resolves when they are on disk, with those that are new. Repeating it adds nothing. */
+	/** Adds payments in a block; resolves when they are on disk. Of a target the first counts, so that repeating it adds nothing. */
 	async record(
 		block: { readonly number: number; readonly hash: string },
 		payments: readonly Payment[],
-	): Promise<readonly Payment[]> {
-		const { kv, onPayment } = this.#deps;
-		const known = this.#blocks.get(block.hash)?.payments ?? [];
-		const fresh = payments.filter(
-			({ bundle, bidder }) =>
-				!known.some((one) => one.bundle === bundle && one.bidder.owner === bidder.owner),
-		);
-		if (fresh.length === 0) return fresh;
-		const entry = { ...block, payments: [...known, ...fresh] };
-		await put(kv, [entry]);
-		this.#know(entry);
-		for (const { kind } of fresh) onPayment(kind);
-		return fresh;
+	): Promise<void> {
+		const known = this.#blocks.get(block.hash);
+		const before = known?.payments ?? [];
+		const fresh = payments.filter(({ target }) => !before.some((one) => one.target === target));
+		if (fresh.length === 0) return;
+		const entry = { ...block, payments: [...before, ...fresh] };
+		await put(this.#deps.kv, [entry]);
+		this.#blocks.set(block.hash, { ...entry, isCanonical: known?.isCanonical ?? true });
+		this.#sums = null;
 	}
 
 	/** The chain has changed: only payments in canonical blocks count. */
 	onChainUpdate({ reverted, applied, head, gap }: ChainUpdate): void {
 		for (const { hash } of reverted) this.#setCanonical(hash, false);
 		for (const { hash } of applied) this.#setCanonical(hash, true);
-		this.#accounts.clear();
-		this.#proofs.clear();
-		this.#had.forget(head.number);
 		if (this.#blocks.size === 0) return;
 		const { background, kv, log } = this.#deps;
-		const old = this.#forget(head.number);
+		const old = [...this.#blocks.values()].filter(({ number }) => number + RECORD_BLOCKS <= head.number);
+		for (const { hash } of old) this.#blocks.delete(hash);
+		if (old.length > 0) this.#sums = null;
 		background.run("payments", async () => {
 			try {
-				await put(kv, old);
+				await put(
+					kv,
+					old.map((block) => ({ ...block, payments: [] })),
+				);
 				if (gap) await this.#verify(head.number);
 			} catch (thrown) {
 				log.warn("what bidders have paid could not be brought up to date", { fault: safeError(thrown) });
@@ -199,104 +125,29 @@ export class PaymentLedger {
 		}
 	}
 
-	#barOf(parties: readonly string[]): Bar | null {
-		return parties.reduce<Bar | null>((worst, party) => {
-			const { bar } = this.#account(party);
-			return bar !== null && bar.until > (worst?.until ?? 0) ? bar : worst;
-		}, null);
-	}
-
-	#account(party: string): PartyStanding {
-		if (!this.#byParty.has(party)) return NOTHING;
-		const known = this.#accounts.get(party);
-		if (known !== undefined) return known;
-		const payments = this.#paymentsOf(party);
-		const block = this.#next();
-		const account = {
-			bar: barOf(payments, block),
-			landings: landingsOf(payments, block),
-		};
-		this.#accounts.set(party, account);
-		return account;
-	}
-
-	/** In block order. */
-	#paymentsOf(party: string): readonly DatedPayment[] {
-		const blocks = [...(this.#byParty.get(party) ?? [])].filter(({ isCanonical }) => isCanonical);
-		return blocks.sort((a, b) => a.number - b.number).flatMap(({ byParty }) => byParty.get(party) ?? []);
-	}
-
-	#know(block: BlockPayments, isCanonical = true): void {
-		const known = this.#blocks.get(block.hash);
-		if (known !== undefined) this.#drop(known);
-		const { number, hash, payments } = block;
-		const entry: KnownBlock = {
-			number,
-			hash,
-			payments,
-			byParty: byPartyIn(block),
-			isCanonical: known?.isCanonical ?? isCanonical,
-		};
-		this.#blocks.set(block.hash, entry);
-		for (const party of entry.byParty.keys()) {
-			const blocks = this.#byParty.get(party);
-			if (blocks === undefined) this.#byParty.set(party, new Set([entry]));
-			else blocks.add(entry);
-			this.#changed(party);
-		}
-	}
-
-	#drop(block: KnownBlock): void {
-		this.#blocks.delete(block.hash);
-		for (const party of block.byParty.keys()) {
-			const blocks = this.#byParty.get(party);
-			blocks?.delete(block);
-			if (blocks?.size === 0) this.#byParty.delete(party);
-			this.#changed(party);
-		}
-	}
-
-	/** Drops payments that can't count any more; returns the changed blocks, to be written. */
-	#forget(head: number): readonly BlockPayments[] {
-		const changed: BlockPayments[] = [];
-		for (const block of [...this.#blocks.values()]) {
-			const payments = block.payments.filter((one) => isKept(one, block.number, head));
-			if (payments.length === block.payments.length) continue;
-			this.#drop(block);
-			if (payments.length > 0) this.#know({ ...block, payments }, block.isCanonical);
-			changed.push({ number: block.number, hash: block.hash, payments });
-		}
-		return changed;
-	}
-
 	#setCanonical(hash: string, isCanonical: boolean): void {
 		const block = this.#blocks.get(hash);
-		if (block === undefined) return;
+		if (block === undefined || block.isCanonical === isCanonical) return;
 		block.isCanonical = isCanonical;
-		for (const party of block.byParty.keys()) this.#changed(party);
+		this.#sums = null;
 	}
 
-	#changed(party: string): void {
-		this.#accounts.delete(party);
-		this.#proofs.delete(party);
+	#records(): ReadonlyMap<string, ReadonlyMap<string, bigint>> {
+		if (this.#sums !== null) return this.#sums;
+		const sums = new Map<string, Map<string, bigint>>();
+		for (const { payments, isCanonical } of this.#blocks.values()) {
+			for (const { builder, bidder, left } of isCanonical ? payments : []) {
+				const ofBuilder = sums.get(builder) ?? new Map<string, bigint>();
+				sums.set(builder, ofBuilder.set(bidder, (ofBuilder.get(bidder) ?? 0n) + BigInt(left)));
+			}
+		}
+		this.#sums = sums;
+		return sums;
 	}
-
-	#next(): number {
-		return this.#deps.tip.next()?.number ?? 0;
-	}
-}
-
-function byPartyIn({ number, payments }: BlockPayments): ReadonlyMap<string, readonly DatedPayment[]> {
-	const byParty = new Map<string, DatedPayment[]>();
-	for (const one of payments) {
-		const dated = { ...one, block: number };
-		for (const party of partiesOf(one.bidder)) byParty.set(party, [...(byParty.get(party) ?? []), dated]);
-	}
-	return byParty;
 }
 
 /** Overwrites the stored payments of these blocks; a block without any is deleted. */
-async function put(kv: KeyValueStore, blocks: readonly BlockPayments[]): Promise<void> {
+async function put(kv: KeyValueStore, blocks: readonly PaidBlock[]): Promise<void> {
 	const changes = blocks.map(({ number, hash, payments }): Change => {
 		const key = `${PAYMENTS}${number.toString().padStart(DIGITS, "0")}/${hash}`;
 		return { key, value: payments.length === 0 ? null : Buffer.from(JSON.stringify(payments)) };

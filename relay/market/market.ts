@@ -13,7 +13,7 @@ import {
 	type RejectedBundle,
 	rejectedBundle,
 } from "../domain/bundle.ts";
-import type { BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import type { BundleRecord } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { isLive, isMined } from "../domain/record.ts";
@@ -58,7 +58,7 @@ export class SearcherMarket {
 		this.table = new BundleTable(options.limits.table, {
 			clock,
 			publisher,
-			view: (record, status) => view(record, status, this.standing(record)),
+			view,
 			count: (record, status, by) => this.figures.count(record, status, by),
 		});
 		this.simulation = new BundleSimulation(options, dependencies);
@@ -112,20 +112,15 @@ export class SearcherMarket {
 		return this.figures.of(owner);
 	}
 
-	/** Whether a sender is proven by what the owner has brought. */
-	isProven(owner: string): boolean {
-		return this.ledger.isProven(owner);
+	/** Whether the owner's signature has a record at a builder. */
+	hasRecord(owner: string): boolean {
+		return this.ledger.hasRecord(owner);
 	}
 
 	/** Loads what is stored; call before the first block. Throws StoreFormatError on a damaged entry. */
 	async load(): Promise<void> {
 		await this.ledger.load();
 		await this.figures.load();
-	}
-
-	/** The standing of a bundle's bidder for the next block; null: nothing against it, or it is a plain bundle. */
-	standing({ bidder }: BundleRecord): Standing | null {
-		return bidder === null ? null : this.ledger.standing(bidder);
 	}
 
 	/** Shows a transaction to searchers. */

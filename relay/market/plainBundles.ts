@@ -382,7 +382,7 @@ export class PlainBundles {
 				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
 				client: network,
 				requestId: null,
-				isPlain: true,
+				kind: "plain",
 				transactions,
 				times: request.times,
 				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,
@@ -443,7 +443,7 @@ export class PlainBundles {
 			table.delivered(bundle.record, block, delivery),
 		);
 		bundle.state = { kind: "sent", block, builders };
-		table.change(bundle.record, block, { stage: "SENT", reason: null });
+		table.change(bundle.record, block, { stage: "SENT", reason: null, placed: true });
 	}
 
 	/** Ends it, and cancels it at builders that have it for a coming block. */

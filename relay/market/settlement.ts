@@ -1,14 +1,13 @@
 // For each block that contains a transaction with bids, reads from the chain which backrun is right behind it, what that brought,
-// and what refund was due and paid; then updates the bidders' status and records what was paid. What a relay sent in its last
-// moment is not in its store: in a block before the next one's first, a payment of exactly the owed amount counts as a refund.
+// and what refund was due and paid; then tells the bidders, and records what the bid left at its builder. What a relay sent in its
+// last moment is not in its store: in a block before the next one's first, a payment of exactly the owed amount counts as a refund.
 
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
 import type { BidOut } from "../auction/bidsOut.ts";
 import type { BundleTable } from "../auction/bundleTable.ts";
-import { paymentOf } from "../auction/payments.ts";
 import { bundleHash } from "../domain/bundle.ts";
-import type { Bidder } from "../domain/bundleStatus.ts";
+import { bidderKey } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { isNewDearer, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
@@ -24,19 +23,28 @@ type Bundled = Extract<TxEvent, { type: "bundled" }>;
 export interface Landed {
 	readonly record: TransactionRecord;
 	readonly bundled: Pick<Bundled, "bundle" | "backrun" | "bid">;
-	/** Who has sent it, as far as that is known. */
-	readonly bidder: Bidder;
 	/** The backrun's index in the block. */
 	readonly index: number;
 	readonly recipient: string;
 	/** Whether the recipient's account is empty before the block. */
 	readonly isNew: boolean;
-	/** Wei that it brought by transfers; null: the node can't trace it. */
-	readonly transfers: bigint | null;
-	/** Wei that it brought in all; if the node can't trace it, the bid is taken for the transfers. */
+	/** Wei that it brought, by priority fees and transfers; if the node can't trace it, the bid is taken for the transfers. */
 	readonly brought: bigint;
+	/** Those of the builders that may have made the block. */
 	readonly terms: readonly RefundTerms[];
 }
+
+/** What a transaction brought to the coinbase, in wei; `transfers` is null if the node can't trace it. */
+type Gain = Awaited<ReturnType<MarketDependencies["payments"]["brought"]>>;
+
+/** A landed bid whose bidder is known, and the wei that it paid by transfers. */
+interface Left {
+	readonly landed: Landed;
+	readonly out: BidOut;
+	readonly transfers: bigint;
+}
+
+type Due = ReturnType<typeof owedRefund>;
 
 /** The market's parts that it works with. */
 interface SettlementParts {
@@ -52,7 +60,7 @@ export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "log"
+		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "onLanded" | "log"
 	>;
 	readonly #parts: SettlementParts;
 	/** The next block when it first ran: the last one for which a relay before this one can have sent bundles. */
@@ -111,17 +119,28 @@ export class Settlement {
 	}
 
 	async #settle(blockHash: string, targets: readonly TransactionRecord[]): Promise<void> {
-		const { payments, transactions, forkAt } = this.#deps;
+		const { payments, transactions, forkAt, onLanded } = this.#deps;
 		const block = await payments.block(blockHash);
 		// Gone: a reorganisation is about to be reported.
 		if (block === null) return;
 		const landed: Landed[] = [];
+		const left: Left[] = [];
 		for (const record of targets) {
-			const one = await this.#landed(record, block, blockHash);
-			if (one !== null) landed.push(one);
-			await this.#report(record, { number: block.number, hash: blockHash }, one);
+			const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
+			const behind = place < 0 ? undefined : block.transactions[place + 1];
+			const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
+			const gain = await this.#gain(record, round, block, behind?.hash);
+			for (const one of round?.records ?? [])
+				this.#parts.table.change(one, block.number, { paid: gain?.transfers ?? null });
+			if (gain === null || behind === undefined) continue;
+			const one = await this.#landed(record, { block, index: place + 1, out: round?.behind ?? null, gain });
+			if (one === null) continue;
+			landed.push(one);
+			if (round?.behind && gain.transfers !== null)
+				left.push({ landed: one, out: round.behind, transfers: gain.transfers });
 		}
 		const refunds = refundsOf({ ...block, fork: forkAt(block.timestamp) }, landed);
+		await this.#record({ ...block, hash: blockHash }, left, refunds);
 		for (const record of targets) {
 			const inclusion = this.#openInclusion(record, blockHash);
 			// Reorganised meanwhile.
@@ -129,14 +148,50 @@ export class Settlement {
 			this.#settled.set(record, inclusion);
 			const refund = refunds.get(record);
 			if (refund !== undefined) transactions.refunded(record.hash, block.number, refund);
+			for (const { landed, out, transfers } of left)
+				if (landed.record === record) onLanded(out.bid, transfers);
 		}
+	}
+
+	/** What the transaction right behind a target brought; null if there is none, or nobody wants to know. */
+	async #gain(
+		record: TransactionRecord,
+		round: FinalRound | null,
+		block: PaidBlock,
+		behind: string | undefined,
+	): Promise<Gain | null> {
+		if (behind === undefined) return null;
+		const isAsked = (round?.records.length ?? 0) > 0 || bundledFor(record).length > 0;
+		if (!isAsked && paidTo(recipientOf(record), 0, block) === 0n) return null;
+		return this.#deps.payments.brought(behind, block);
+	}
+
+	/** What the bids left at the block's builder counts for their bidders there. */
+	async #record(
+		block: PaidBlock & { readonly hash: string },
+		left: readonly Left[],
+		refunds: ReadonlyMap<TransactionRecord, Refund>,
+	): Promise<void> {
+		const builders = this.#deps.sender.builtBy(block.coinbase);
+		const share = BigInt(this.#options.refundPercent);
+		const paid = left.flatMap(({ landed, out }) => {
+			const { brought } = landed;
+			const refunded = BigInt(refunds.get(landed.record)?.paid ?? 0);
+			const shared = (brought * share) / 100n;
+			const rest = brought - (refunded > shared ? refunded : shared);
+			const { hash: target } = landed.record;
+			return rest <= 0n
+				? []
+				: builders.map((builder) => ({ target, builder, bidder: bidderKey(out.bidder), left: `${rest}` }));
+		});
+		await this.#parts.ledger.record(block, paid);
 	}
 
 	/** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */
 	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
 		if (!isMined(record.stage)) return null;
 		const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
-		const isKnown = (round?.behind ?? []).length > 0 || bundledFor(record).length > 0;
+		const isKnown = (round?.records.length ?? 0) > 0 || bundledFor(record).length > 0;
 		if (!isKnown && !this.#mayBeUnwritten(record)) return null;
 		const since = record.events.findLastIndex((event) => event.type === "included");
 		const told = record.events.findLastIndex((event) => event.type === "refunded");
@@ -151,45 +206,34 @@ export class Settlement {
 		return this.#firstBlock !== null && block !== null && block <= this.#firstBlock;
 	}
 
-	/** The bid that is judged. Others may have brought the same backrun: a proven one goes first, then one that still has a place. */
-	#out(round: FinalRound | null): BidOut | null {
-		const { behind, sent } = round ?? { behind: [], sent: [] };
-		const isPlaced = ({ backrun, bidder: { owner } }: BidOut) =>
-			sent.some((bid) => bid.owner === owner && bid.backrun.hash === backrun);
-		const isProven = ({ bidder }: BidOut) => this.#parts.ledger.provenUpTo(bidder) > 0n;
-		return behind.find(isProven) ?? behind.find(isPlaced) ?? behind.at(-1) ?? null;
-	}
-
 	/** The backrun right behind the transaction, if its bundle was out for that block, or must have been; else null. */
-	async #landed(record: TransactionRecord, block: PaidBlock, blockHash: string): Promise<Landed | null> {
-		const { payments, sender } = this.#deps;
-		const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
-		const index = place + 1;
-		const tx = place < 0 ? undefined : block.transactions[index];
+	async #landed(
+		record: TransactionRecord,
+		{ block, index, out, gain }: { block: PaidBlock; index: number; out: BidOut | null; gain: Gain },
+	): Promise<Landed | null> {
+		const { sender } = this.#deps;
+		const tx = block.transactions[index];
 		if (tx === undefined) return null;
-		const out = this.#out(this.#parts.auctioneer.rounds.find(record.hash, blockHash));
 		// After a restart only the events are left, which do not list all where there were many.
 		const all = out === null ? bundledFor(record).filter(({ backrun }) => backrun === tx.hash) : [];
 		const known = out === null ? all.at(-1) : bundledAs(out);
 		if (known === undefined && !this.#mayBeUnwritten(record)) return null;
-		const recipient = known?.recipient ?? termsOf(record.owners).refundRecipient ?? record.from;
-		const isPaid = block.transactions.some(
-			({ from, to, value }, i) => i > index && from === block.coinbase && to === recipient && value > 0n,
-		);
-		if (known === undefined && !isPaid) return null;
-		const { fees, transfers } = await payments.brought(tx.hash, block);
+		const recipient = known?.recipient ?? recipientOf(record);
+		if (known === undefined && paidTo(recipient, index, block) === 0n) return null;
+		const { fees, transfers } = gain;
 		const told = out === null ? all.flatMap((one) => one.builders) : out.builders;
-		const builders = new Set(known === undefined ? this.#parts.refundingBuilders : told);
+		const may = known === undefined ? this.#parts.refundingBuilders : [...new Set(told)];
+		const makers = sender.builtBy(block.coinbase).filter((name) => may.includes(name));
 		const bundled = known ?? {
 			bundle: bundleHash([record.hash, tx.hash]),
 			...{ backrun: tx.hash, bid: String(transfers ?? 0n) },
 		};
-		const terms = [...builders].flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
+		const terms = (makers.length > 0 ? makers : may).flatMap(
+			(name) => sender.terms(name, this.#options.refundPercent) ?? [],
+		);
 		const brought = fees + (transfers ?? BigInt(bundled.bid));
 		const isNew = await this.#isNew(recipient, record.from, block);
-		// Who had sent it before a restart is no longer known.
-		const bidder = out?.bidder ?? { owner: null, client: null, sender: tx.from };
-		const landed = { record, bundled, bidder, index, recipient, isNew, transfers, brought, terms };
+		const landed = { record, bundled, index, recipient, isNew, brought, terms };
 		if (known !== undefined) return landed;
 		const refund = refundsOf({ ...block, fork: this.#deps.forkAt(block.timestamp) }, [landed]).get(record);
 		return refund !== undefined && refund.paid !== "0" && refund.paid === refund.owed ? landed : null;
@@ -199,31 +243,6 @@ export class Settlement {
 	async #isNew(recipient: string, sender: string, { number, timestamp }: PaidBlock): Promise<boolean> {
 		const { forkAt, payments } = this.#deps;
 		return isNewDearer(forkAt(timestamp)) && recipient !== sender && payments.isEmpty(recipient, number - 1);
-	}
-
-	/**
-	 * Updates the status of the bids on a target in a block, and records what the one behind it has paid. Resolves when that is on
-	 * disk. Repeating it adds nothing.
-	 */
-	async #report(
-		record: TransactionRecord,
-		block: { readonly number: number; readonly hash: string },
-		landed: Landed | null,
-	): Promise<void> {
-		if (landed === null) return;
-		const { table, auctioneer, ledger } = this.#parts;
-		const { transfers, bundled, bidder } = landed;
-		const round = auctioneer.rounds.find(record.hash, block.hash);
-		const won = round?.landed.filter(({ backrun }) => backrun.hash === bundled.backrun) ?? [];
-		const payment = paymentOf(bundled.bundle, bidder, BigInt(bundled.bid), transfers);
-		const fresh = await ledger.record(block, [payment]);
-		for (const one of won) table.change(one.record, block.number, { paid: transfers });
-		const winner = { backrun: bundled.backrun, paid: transfers };
-		for (const one of round?.lost ?? []) {
-			const isDearer = round?.sent.includes(one) && transfers !== null && transfers < one.value;
-			table.change(one.record, block.number, { winner, ...(isDearer ? { reason: "notChosen" } : {}) });
-		}
-		if (fresh.length > 0) auctioneer.paymentsChanged();
 	}
 }
 
@@ -239,52 +258,44 @@ function bundledAs({ bundle, backrun, bid, recipient }: BidOut) {
 	return { bundle, backrun, bid: bid.toString(), recipient };
 }
 
+function recipientOf({ owners, from }: TransactionRecord): string {
+	return termsOf(owners).refundRecipient ?? from;
+}
+
+/** Wei that the coinbase sent to `recipient` behind the transaction at `index`, up to the block's end. */
+function paidTo(recipient: string, index: number, { transactions, coinbase }: PaidBlock): bigint {
+	return transactions.reduce((sum, { from, to, value }, i) => {
+		return i > index && from === coinbase && to === recipient ? sum + value : sum;
+	}, 0n);
+}
+
 /**
- * Assigns the coinbase's transfers to backruns before them in the block: first those of exactly the due amount, and of these
- * and of the others those right behind a backrun before those further on, or whoever names another's recipient would be given
- * the other's refund. One transfer that covers several refunds counts for the first of them.
+ * The refunds to record: what the coinbase sent to each recipient behind the first backrun for it, up to the block's end, divided among
+ * that recipient's backruns by what is owed. Builders pay several refunds of one recipient in one transfer.
  */
 export function refundsOf(
 	block: PaidBlock & Pick<Payout, "fork">,
 	landed: readonly Landed[],
 ): ReadonlyMap<TransactionRecord, Refund> {
-	const inOrder = [...landed].sort((a, b) => a.index - b.index);
-	const taken = new Set<number>();
-	const paid = new Map<Landed, bigint>();
-	const isDue = (one: Landed, value: bigint) => duesOf(block, one).some(({ owed }) => owed === value);
-	for (const isExact of [true, false]) {
-		for (const within of [1, block.transactions.length]) {
-			for (const one of inOrder) {
-				if (paid.has(one)) continue;
-				const index = block.transactions.findIndex(
-					(tx, i) =>
-						i > one.index &&
-						i <= one.index + within &&
-						!taken.has(i) &&
-						tx.from === block.coinbase &&
-						tx.to === one.recipient &&
-						(isExact ? isDue(one, tx.value) : tx.value > 0n),
-				);
-				if (index < 0) continue;
-				taken.add(index);
-				paid.set(one, block.transactions[index]?.value ?? 0n);
-			}
+	const refunds = new Map<TransactionRecord, Refund>();
+	for (const recipient of new Set(landed.map((one) => one.recipient))) {
+		const own = landed.filter((one) => one.recipient === recipient).sort((a, b) => a.index - b.index);
+		const paid = paidTo(recipient, own[0]?.index ?? 0, block);
+		const dues = duesFor(block, own, paid);
+		const owed = dues.reduce((sum, due) => sum + due.owed, 0n);
+		let rest = paid;
+		for (const [i, one] of own.entries()) {
+			const due = dues[i] ?? NOTHING;
+			const isLast = i === own.length - 1;
+			const share = isLast ? rest : owed === 0n ? 0n : (paid * due.owed) / owed;
+			rest -= share;
+			refunds.set(one.record, refundOf(block, one, due, share));
 		}
 	}
-	return new Map(inOrder.map((one) => [one.record, refundOf(block, one, paid.get(one) ?? 0n)]));
+	return refunds;
 }
 
-/**
- * The refund to record. It is unknown which of several builders made the block: the one whose terms match the payment is
- * assumed, or else the one that owes the most.
- */
-function refundOf(block: PaidBlock & Pick<Payout, "fork">, landed: Landed, paid: bigint): Refund {
-	const { bundled, brought, terms, recipient } = landed;
-	const dues = duesOf(block, landed);
-	const fitting = dues.find((one) => one.owed === paid);
-	const likely = dues.slice(0, terms.length);
-	const most = likely.reduce((high, one) => (one.owed > high.owed ? one : high), likely[0] ?? NOTHING);
-	const due = fitting ?? most;
+function refundOf(block: PaidBlock, { bundled, brought, recipient }: Landed, due: Due, paid: bigint): Refund {
 	return {
 		bundle: bundled.bundle,
 		backrun: bundled.backrun,
@@ -298,11 +309,26 @@ function refundOf(block: PaidBlock & Pick<Payout, "fork">, landed: Landed, paid:
 	};
 }
 
-/** What each builder owes; and then what each would if the block itself had made the recipient's account before, or emptied it. */
-function duesOf(block: PaidBlock & Pick<Payout, "fork">, { brought, terms, isNew }: Landed) {
-	return [isNew, !isNew].flatMap((now) =>
-		terms.map((one) => owedRefund(brought, one, { ...block, isNew: now })),
+/**
+ * What is owed for each backrun. Which of several builders made the block may be unknown: the terms that fit what was paid are
+ * assumed, else for each backrun those that owe the most. The block itself may have made or emptied the recipient's account before.
+ */
+function duesFor(
+	block: PaidBlock & Pick<Payout, "fork">,
+	own: readonly Landed[],
+	paid: bigint,
+): readonly Due[] {
+	const all = own.map(({ brought, terms, isNew }) =>
+		[isNew, !isNew].map((now) => terms.map((one) => owedRefund(brought, one, { ...block, isNew: now }))),
 	);
+	const most = all.map(([asRead = []]) =>
+		asRead.reduce((high, one) => (one.owed > high.owed ? one : high), asRead[0] ?? NOTHING),
+	);
+	const choices = [0, 1].flatMap((now) =>
+		(own[0]?.terms ?? []).map((_, i) => all.map((dues, at) => dues[now]?.[i] ?? most[at] ?? NOTHING)),
+	);
+	const fits = (dues: readonly Due[]) => dues.reduce((sum, { owed }) => sum + owed, 0n) === paid;
+	return choices.find(fits) ?? most;
 }
 
 const NOTHING = { cost: 0n, owed: 0n };

@@ -23,7 +23,7 @@ export function createAnnouncer({ publisher, view }: AnnouncerDependencies): Eve
 
 /**
  * Whether `event`, the record's last one, changed its status record. While a transaction is pending and healthy, that shows
- * only the stage and whether it is shared; backruns and the error are shown when it fails.
+ * only the stage and whether it is shared; the error is shown when it fails.
  */
 function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent): boolean {
 	if (record.stage !== before) return true;
@@ -38,8 +38,6 @@ function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent)
 		}
 		case "shared":
 			return previous(record, "shared", "received")?.type !== "shared";
-		case "bid":
-			return record.stage === "SIMULATION_FAILED";
 		case "simulationFailed": {
 			const last = previous(record, "simulationFailed");
 			return last?.type !== "simulationFailed" || !isSameError(last.error, event.error);

@@ -5,7 +5,7 @@ import { isoTime } from "../../shared/clock.ts";
 import type { TxEvent } from "../domain/events.ts";
 import {
 	type Delivery,
-	isLive,
+	isMined,
 	isUserEnd,
 	type LifeEvent,
 	type TransactionRecord,
@@ -33,8 +33,11 @@ export interface CancelsReport {
 /** All recorded events and deliveries, in order of time. */
 export function publicEvents(record: TransactionRecord, isPublic: IsPublic): readonly PublicEvent[] {
 	const mined = minedBackrun(record);
-	const events = record.events.map((event) => shown(event.at, lifeView(record, event, mined, isPublic)));
-	const deliveries = hidesBuilders(record) ? [] : record.deliveries.map(deliveryView);
+	const isShown = (event: LifeEvent | Delivery) => isMined(record.stage) || !tellsOfBids(event);
+	const events = record.events
+		.filter(isShown)
+		.map((event) => shown(event.at, lifeView(record, event, mined, isPublic)));
+	const deliveries = hidesBuilders(record) ? [] : record.deliveries.filter(isShown).map(deliveryView);
 	return [...events, ...deliveries].sort((a, b) => a.at - b.at);
 }
 
@@ -44,9 +47,14 @@ export function publicEvent(
 	event: TxEvent,
 	isPublic: IsPublic,
 ): PublicEvent | null {
-	if (event.type === "bid") return null;
+	if (event.type === "bid" || (tellsOfBids(event) && !isMined(record.stage))) return null;
 	if (event.type === "delivered") return hidesBuilders(record) ? null : deliveryView(event);
 	return shown(event.at, lifeView(record, event, minedBackrun(record), isPublic));
+}
+
+/** Whether an event tells of bids, which nobody may know before the block that contains their target. */
+function tellsOfBids(event: TxEvent | Delivery): boolean {
+	return ("type" in event && event.type === "bundled") || ("backrun" in event && event.backrun === true);
 }
 
 /** How many builders confirmed the cancel; null if its user has not ended it, or its builders are hidden. */
@@ -100,7 +108,7 @@ function lifeView(
 		case "bundled": {
 			const { recipient, ...told } = event;
 			const { bundle, backrun, bid, ...rest } = told;
-			return !isLive(record.stage) && backrun === mined ? told : rest;
+			return backrun === mined ? told : rest;
 		}
 		case "broadcast": {
 			const { behindHidden, ...rest } = event;

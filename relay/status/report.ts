@@ -2,7 +2,7 @@
 
 import { isoTime } from "../../shared/clock.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
-import { isOwnedBy, termsOf } from "../../shared/ownership.ts";
+import { termsOf } from "../../shared/ownership.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined, publicStage, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
@@ -36,7 +36,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		fastMode,
 		shared,
 		simulationError: record.simulationError,
-		backruns: record.backruns,
+		backruns: isMined(record.stage) ? record.backruns : 0,
 		referrer,
 		refundRecipient,
 		refund: toEther(record.refund),
@@ -72,20 +72,14 @@ function toEther(wei: string): number {
 
 /**
  * The response of `GET /tx/{hash}/events`: the events in order of time, and after a cancel or replacement how many builders
- * have confirmed it (`cancels`). `omitted` counts events that were not kept. `bids` are counted while it is pending, too, which
- * the status record must not say then, but for `reader` alone if that network address submitted it: a searcher who saw them would
- * raise only when others bid. `firstBlock` is the one from which its life is counted, null while it waits for its turn.
+ * have confirmed it (`cancels`). `omitted` counts events that were not kept. `bids` are told with its block alone: whoever saw
+ * them before would raise only when others bid. `firstBlock` is the one from which its life is counted, null while it waits for its turn.
  * publicEvents.ts decides what is public.
  */
-export function eventsReport(
-	record: TransactionRecord,
-	isPublic: IsPublic,
-	reader: string | null = null,
-): unknown {
-	const { hash, omitted, owners, firstBlock } = record;
+export function eventsReport(record: TransactionRecord, isPublic: IsPublic): unknown {
+	const { hash, omitted, firstBlock } = record;
 	const stage = publicStage(record);
-	const isTold = statusOf(record) !== "UNKNOWN" || isOwnedBy(owners, reader);
-	const bids = isTold ? record.backruns : undefined;
+	const bids = isMined(stage) ? record.backruns : undefined;
 	const cancels = cancelsReport(record);
 	const events = publicEvents(record, isPublic).map(({ view }) => view);
 	return { hash, stage, omitted, bids, firstBlock, ...(cancels === null ? {} : { cancels }), events };

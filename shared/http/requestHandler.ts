@@ -222,10 +222,10 @@ export class RequestHandler {
 		}
 		const { path, search } = exchange.target;
 		const { headers } = exchange.request;
-		const { address, isProxy } = exchange.from;
+		const { address } = exchange.from;
 		const query = new URLSearchParams(search);
 		const handling = new Promise<HttpAnswer>((settle) =>
-			settle(route.handle({ path, params, query, headers, address, isProxy })),
+			settle(route.handle({ path, params, query, headers, address })),
 		);
 		within(clock, route.path, ROUTE_LIMIT_MS, handling).then(
 			(answer) => this.#answerRoute(exchange, asksForPage(headers.accept) ? indented(answer) : answer),

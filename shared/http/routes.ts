@@ -26,8 +26,6 @@ export interface RouteRequest {
 	readonly headers: IncomingHttpHeaders;
 	/** The client's IP address in its shortest form. */
 	readonly address: string;
-	/** See client.ts. */
-	readonly isProxy?: true | undefined;
 }
 
 export interface Route {

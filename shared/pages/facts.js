@@ -45,7 +45,7 @@ export function drawFacts({ record, life, journal, by, earlier, receipt }) {
 		nodes(id, address ? [isPublic ? explorerLink("address", address) : address] : [], `row-${id}`);
 	}
 	put("nonce", transaction.nonce, "row-nonce");
-	put("bids", bidsText({ pending, shared, told: life?.bids, counted: record.backruns }), "row-bids");
+	put("bids", bidsText(record, pending), "row-bids");
 	put("shared", pending ? "" : shared ? "yes" : "no", "row-shared");
 	element("cancelling").hidden = !pending;
 	element("visibility").hidden = !pending;
@@ -55,11 +55,10 @@ export function drawFacts({ record, life, journal, by, earlier, receipt }) {
 	element("hidden-fields").hidden = transaction.from !== "";
 }
 
-/** While it is pending they are told to the address that sent it alone: a searcher would raise only when others bid. */
-function bidsText({ pending, shared, told, counted }) {
-	if (pending && told === undefined) return shared ? "told when it is mined, or to who sent it" : "";
-	const bids = pending ? told : counted;
-	return shared || bids > 0 ? String(bids) : "";
+/** They are told with its block: a searcher who knew before would raise only when others bid. */
+function bidsText({ status, shared, backruns }, pending) {
+	if (status !== "INCLUDED") return pending && shared ? "told when it is mined" : "";
+	return shared || backruns > 0 ? String(backruns) : "";
 }
 
 function drawState(record, { life, journal, by, earlier }) {

@@ -31,12 +31,12 @@ function judge(id, isGood, text) {
 	say(id, text);
 }
 
-function builderLine({ last, waiting }) {
+function builderLine({ last, waiting, hasRecords }) {
 	const said =
 		last === null
 			? "was sent nothing yet"
 			: `${ANSWERS[last.answer] ?? last.answer}, ${seconds(last.secondsAgo)} ago, in ${milliseconds(last.ms)}`;
-	return `${said}; ${waiting} waiting`;
+	return `${said}; ${waiting} waiting; ${hasRecords ? "bidders have records here" : "no bidder has a record here"}`;
 }
 
 function showBuilders(builders) {

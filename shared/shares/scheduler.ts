@@ -23,6 +23,8 @@ interface SchedulerOptions {
 	readonly maxWaiting: number;
 	/** Checked before each job; if false, no job starts until {@link FairScheduler.resume} is called. */
 	readonly mayStart?: () => boolean;
+	/** The same, for jobs in the background. */
+	readonly mayStartBackground?: () => boolean;
 }
 
 export interface JobOptions {
@@ -126,7 +128,7 @@ export class FairScheduler {
 		return { result, withdraw };
 	}
 
-	/** Starts jobs again after `mayStart` was false. */
+	/** Starts jobs again after `mayStart` or `mayStartBackground` was false. */
 	resume(): void {
 		this.#startNext();
 	}
@@ -158,14 +160,14 @@ export class FairScheduler {
 	}
 
 	#startNext(): void {
-		const { concurrency, mayStart } = this.#options;
+		const { concurrency, mayStart, mayStartBackground } = this.#options;
 		while (this.#running < concurrency && mayStart?.() !== false) {
 			const [urgent, normal, background] = this.#byPriority;
-			const hasSlot = this.#backgroundRunning < Math.max(1, concurrency / 2);
+			const hasSlot = background.waiting > 0 && this.#backgroundRunning < Math.max(1, concurrency / 2);
 			const job =
 				urgent.next(this.#mayRun) ??
 				normal.next(this.#mayRun) ??
-				(hasSlot ? background.next(this.#mayRun) : null);
+				(hasSlot && mayStartBackground?.() !== false ? background.next(this.#mayRun) : null);
 			if (job === null) return;
 			const { client } = job.options;
 			this.#running += 1;

@@ -174,8 +174,9 @@ function simulations(
 	return `Its simulation failed for block ${last.block}: ${found} (${last.error?.code}).`;
 }
 
-function shown({ shared, backruns }: StatusRecord, events: readonly LifeEvent[]): string {
+function shown({ status, shared, backruns }: StatusRecord, events: readonly LifeEvent[]): string {
 	if (!shared && !events.some(({ type }) => type === "shared")) return "Searchers were not shown it.";
+	if (status !== "INCLUDED") return "Searchers were shown it; how many bid is told once it is mined.";
 	return `Searchers were shown it, and ${backruns === 0 ? "none has bid" : `${counted(backruns, "bid")} came`}.`;
 }
 

@@ -1,6 +1,5 @@
-// Cheats from two, three and ten network addresses keep out no honest searcher. They never pay, revert, or pay first and lie later; the
-// searcher bids on each target before, during and after, and its bid and the user's refund are read from each block. Its short form
-// is in cheats.test.ts.
+// Cheats from up to 24 networks keep out no searcher with a record, and ten of them no newcomer. They never pay, revert, or pay first
+// and lie later. Bids that come and go take no refund out of a target's record. Shares of slots: slotsSimulation.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -14,111 +13,104 @@ import { until } from "../support/until.ts";
 
 const CHEAT_WEI = 5n * ETHER;
 const HONEST_WEI = ETHER / 10n;
+/** With the searcher as many as there are slots by record. */
+const BUYERS = 7;
+/** A record of events keeps so many: the first quarter and the last ones. */
+const EVENTS = 200;
+/** Bids under way at the same time. */
+const AT_ONCE = 10;
 
 let auction: CheatAuction;
 before(async () => {
-	auction = await startCheatAuction();
+	auction = await startCheatAuction({ env: { RATE_LIMIT_RPS: "0" } });
 });
 after(() => auction?.stop());
 
-/** What a block with a target was for the honest searcher and the user. */
-interface Round {
-	/** Whether his backrun is right behind the target. */
-	readonly won: boolean;
-	/** Wei that the user got. */
-	readonly refund: bigint;
-	/** Cheats whose backruns are right behind it. */
-	readonly lied: readonly Searcher[];
-}
-
-/** One block with a target on which the cheats bid `value`, told in the block itself that this is it, and then the honest one. */
-async function round(
-	honest: Searcher,
-	cheats: readonly Searcher[] = [],
-	{ value = CHEAT_WEI, reverts = false } = {},
-): Promise<Round> {
-	const [owner, target] = [await auction.honest(), await auction.target()];
-	const backruns = new Map(cheats.map((cheat) => [auction.lyingBackrun(cheat, value, { reverts }), cheat]));
-	// Whoever is barred is refused.
-	for (const [backrun, cheat] of backruns) await auction.bid(cheat, target, backrun);
+/** The cheats and then the honest one bid on a target: asserts that the honest one lands and the refund is paid. */
+async function assertLands(honest: Searcher, cheats: readonly Searcher[] = [], { reverts = false } = {}) {
+	const target = await auction.target();
+	const lies = cheats.map((cheat) => auction.lyingBackrun(cheat, CHEAT_WEI, { reverts }));
+	for (const [i, lie] of lies.entries()) await auction.accepted(cheats[i] as Searcher, target, lie);
 	const backrun = auction.backrun(honest, HONEST_WEI);
-	const { result, error } = await auction.bid(honest, target, backrun);
-	assert.equal(error, undefined, JSON.stringify(error));
-	const stage = await until("whether it has a place", async () => {
-		const now = (await auction.told(honest, String(result))).blocks.at(-1)?.stage;
-		return now !== "ACCEPTED" && now;
-	});
-	if (stage !== "OUTBID") await auction.behind(target, backrun);
-	for (const cheat of cheats) await auction.nameBlock(owner, cheat);
+	const bundle = await auction.accepted(honest, target, backrun);
+	await auction.behind(target, backrun);
+	if (cheats.length > 0) await auction.nameBlock(cheats);
 	const { transactions } = await auction.nextBlock();
-	const behind = transactions[transactions.indexOf(target.hash) + 1];
+	assert.equal(transactions[transactions.indexOf(target.hash) + 1], backrun.hash);
+	assert.ok((await auction.balance(target.recipient)) >= (HONEST_WEI * 89n) / 100n, "the refund is paid");
+	await auction.becomes(honest, bundle, { stage: "INCLUDED", paid: String(HONEST_WEI) });
 	for (const one of [honest, ...cheats]) await auction.readNonce(one);
-	return {
-		won: behind === backrun.hash,
-		refund: await auction.balance(target.recipient),
-		lied: [...backruns].filter(([{ hash }]) => hash === behind).map(([, cheat]) => cheat),
-	};
+	return { target, bundle };
 }
 
-function assertWon({ won, refund }: Round, when: string): void {
-	assert.ok(won, `${when}: the honest backrun is right behind its target`);
-	assert.ok(refund >= (HONEST_WEI * 89n) / 100n, `${when}: the refund is ${refund} wei`);
+/** Has the searcher land once, so that it has a record. */
+async function buyRecord(searcher: Searcher): Promise<void> {
+	const { bundle } = await assertLands(searcher);
+	await until("it has a record", () => auction.hasRecord(searcher, bundle));
 }
 
-async function crowd(size: number): Promise<readonly Searcher[]> {
-	const cheats: Searcher[] = [];
-	for (let i = 0; i < size; i += 1) cheats.push(await auction.cheater());
-	return cheats;
-}
-
-describe("a searcher that has paid once", () => {
+describe("a searcher with a record", () => {
 	let honest: Searcher;
 	before(async () => {
 		honest = await auction.honest();
-		await auction.prove(honest, HONEST_WEI);
+		await buyRecord(honest);
 	});
 
-	for (const size of [2, 3, 10]) {
+	for (const size of [2, 3, 10, 24]) {
 		for (const reverts of [false, true]) {
 			const how = reverts ? "revert in the block" : "pay a wei in the block";
-			it(`wins each block before, during and after ${size} addresses bid fifty times as much and ${how}`, async () => {
-				assertWon(await round(honest), "before");
-				const cheats = await crowd(size);
-				assertWon(await round(honest, cheats, { reverts }), "during");
-				assertWon(await round(honest), "after");
+			it(`lands before, during and after ${size} networks bid fifty times as much and ${how}`, async () => {
+				await assertLands(honest);
+				await assertLands(honest, await auction.cheaters(size), { reverts });
+				await assertLands(honest);
 			});
 		}
 	}
 
-	it("loses one block to three addresses that pay first and lie later, for at most eight times what they paid", async () => {
-		assertWon(await round(honest), "before");
-		const cheats = await crowd(3);
-		const paying = await auction.honest();
-		for (const cheat of cheats) await auction.prove({ ...cheat, contract: paying.contract }, HONEST_WEI);
-		for (const cheat of cheats) await auction.readNonce(cheat);
-		const rounds: Round[] = [];
-		for (let block = 0; block < 4; block += 1)
-			rounds.push(await round(honest, cheats, { value: 8n * HONEST_WEI }));
-		assert.deepEqual(
-			rounds.map(({ won }) => won),
-			[false, true, true, true],
-		);
-		assert.equal(rounds[0]?.lied.length, 1, "one of them has lied");
-		for (const [block, one] of rounds.slice(1).entries()) assertWon(one, `after the lie, block ${block}`);
-		assertWon(await round(honest), "after");
+	it(`lands in each block while ${BUYERS} networks with paid records lie`, async () => {
+		const { contract } = await auction.honest();
+		const cheats = await auction.cheaters(BUYERS);
+		for (const cheat of cheats) {
+			const paying = { ...cheat, contract };
+			await buyRecord(paying);
+			cheat.nonce = paying.nonce;
+		}
+		for (let block = 0; block < 4; block += 1) await assertLands(honest, cheats);
+		await assertLands(honest);
 	});
 });
 
-it("a newcomer each block: ten addresses that never pay keep out ten of them at most", async () => {
-	assertWon(await round(await auction.honest()), "before");
-	const cheats = await crowd(10);
-	const won: boolean[] = [];
-	for (let block = 0; block < 12; block += 1) {
-		const one = await round(await auction.honest(), cheats, { reverts: true });
-		if (one.won) assertWon(one, `block ${block}`);
-		won.push(one.won);
-	}
-	assert.ok(won.filter((one) => !one).length <= 10, `lost ${won.filter((one) => !one).length}`);
-	assert.deepEqual(won.slice(10), [true, true], "from then on they win");
-	assertWon(await round(await auction.honest()), "after");
+it("a newcomer lands in each block in which ten networks lie", async () => {
+	const cheats = await auction.cheaters(10);
+	await assertLands(await auction.honest());
+	for (let block = 0; block < 4; block += 1) await assertLands(await auction.honest(), cheats);
+	await assertLands(await auction.honest());
+});
+
+it("higher bids that come and go take no refund out of the record", async () => {
+	const [target, flooder, honest] = [await auction.target(), await auction.honest(), await auction.honest()];
+	let next = 0;
+	const flood = async (count: number): Promise<void> => {
+		for (const end = next + count; next < end; ) {
+			const some = Array.from({ length: Math.min(AT_ONCE, end - next) }, () => HONEST_WEI + BigInt(++next));
+			await Promise.all(
+				some.map((wei) => auction.accepted(flooder, target, auction.backrun(flooder, wei), "again")),
+			);
+		}
+	};
+	await flood(EVENTS / 4);
+	const backrun = auction.backrun(honest, HONEST_WEI);
+	const bundle = await auction.accepted(honest, target, backrun);
+	await auction.behind(target, backrun);
+	await flood((EVENTS * 3) / 4);
+	await auction.withdraw(flooder, "again");
+	await auction.onlyBehind(target, [backrun]);
+	await auction.nextBlock();
+	await auction.becomes(honest, bundle, { stage: "INCLUDED", paid: String(HONEST_WEI) });
+	const refund = await auction.balance(target.recipient);
+	assert.ok(refund >= (HONEST_WEI * 89n) / 100n, `the refund is ${refund} wei`);
+	await until("the refund is in the record", async () => {
+		const { refundWei } = await auction.relay.client.status(target.hash);
+		return refundWei === String(refund);
+	});
 });

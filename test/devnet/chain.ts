@@ -1,7 +1,7 @@
 // `node --import tsx test/devnet/chain.ts`: runs the dev chain and its builder alone, for relays that others start
 // (compose.yaml), and prints the settings for them. It starts no relay.
 
-import { type DevSystem, startDevSystem } from "./devSystem.ts";
+import { builderRow, type DevSystem, startDevSystem } from "./devSystem.ts";
 import { forkOf } from "./forkChain.ts";
 import { slotSecondsOf, slotSetting } from "./slots.ts";
 
@@ -30,7 +30,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
 function settings({ chain, builder }: DevSystem): string {
 	return [
 		`ETH_RPC_URL=${chain.url}`,
-		`BUILDERS='${JSON.stringify([{ name: builder.name, url: builder.url }])}'`,
+		`BUILDERS='${JSON.stringify([builderRow(builder)])}'`,
 		`FEE_RECIPIENT=${builder.coinbase}`,
 		slotSetting(chain.slotSeconds).join("="),
 		"",

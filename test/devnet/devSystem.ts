@@ -68,12 +68,17 @@ export async function startDevSystem(options: DevSystemOptions): Promise<DevSyst
 	return { chain, builder, folder, fork, stop };
 }
 
+/** The builder's row for a relay. */
+export function builderRow({ name, url, coinbase }: DevBuilder): object {
+	return { name, url, feeRecipients: [coinbase], requestsPerSecond: 1_000 };
+}
+
 /** A relay's settings in this system, without PORT. */
 export function relaySettings({ chain, builder, folder }: DevSystem): Readonly<Record<string, string>> {
 	return {
 		ETH_RPC_URL: chain.url,
 		ETH_WS_URL: chain.wsUrl,
-		BUILDERS: JSON.stringify([{ name: builder.name, url: builder.url }]),
+		BUILDERS: JSON.stringify([builderRow(builder)]),
 		FEE_RECIPIENT: builder.coinbase,
 		SIGNING_KEY: `0x${randomBytes(32).toString("hex")}`,
 		...Object.fromEntries([slotSetting(chain.slotSeconds)]),

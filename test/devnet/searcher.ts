@@ -71,8 +71,8 @@ function tellLine(news: SearcherNews): string {
 		case "noGain":
 			return `${news.target} gains nothing in block ${news.block}`;
 		case "status": {
-			const { bundleHash, blockNumber, stage, reason, outbidBy } = news.status;
-			const more = [reason ?? "", outbidBy === null ? "" : `by ${outbidBy} wei`].join(" ").trim();
+			const { bundleHash, blockNumber, stage, reason, paid } = news.status;
+			const more = [reason ?? "", paid === null ? "" : `${paid} wei were paid`].join(" ").trim();
 			return `bundle ${bundleHash} block ${blockNumber}: ${stage} ${more}`.trim();
 		}
 		case "settled":

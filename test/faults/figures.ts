@@ -110,12 +110,11 @@ export function figuresTable(rows: readonly Figures[]): string {
 	return [line(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(line)].join("\n");
 }
 
-/** `text` with the table between its markers, `<!-- figures:faults -->` and `<!-- /figures -->`. */
-export function withFigures(text: string, rows: readonly Figures[]): string {
-	return text.replace(
-		/<!-- figures:faults -->\n[\s\S]*?<!-- \/figures -->/,
-		() => `<!-- figures:faults -->\n${figuresTable(rows)}\n<!-- /figures -->`,
-	);
+/** `text` with `table` between the markers `<!-- figures:NAME -->` and `<!-- /figures -->`. Throws if it has none. */
+export function withFigures(text: string, name: string, table: string): string {
+	const between = new RegExp(`<!-- figures:${name} -->\\n[\\s\\S]*?<!-- /figures -->`);
+	if (!between.test(text)) throw new Error(`there is no <!-- figures:${name} -->`);
+	return text.replace(between, () => `<!-- figures:${name} -->\n${table}\n<!-- /figures -->`);
 }
 
 /** A cell in one line, for the output of the tests. */

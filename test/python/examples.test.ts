@@ -30,7 +30,7 @@ describe("the examples", { skip: NEWEST.absent }, () => {
 		assert.deepEqual([backrun?.to, BigInt(backrun?.value ?? 0)], [PAYER_ADDRESS, 10n ** 12n]);
 		assert.match(
 			stdout,
-			/bundle 0x\w{64} in block \d+: BEST\n(?:.*\n)*bundle 0x\w{64} in block \d+: INCLUDED\n$/,
+			/bundle 0x\w{64} in block \d+: ACCEPTED\n(?:.*\n)*bundle 0x\w{64} in block \d+: INCLUDED\n$/,
 		);
 	});
 

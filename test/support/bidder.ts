@@ -22,8 +22,6 @@ interface BundleInBlock {
 	readonly reason: string | null;
 	readonly bid: string | null;
 	readonly paid: string | null;
-	readonly winner: { readonly backrun: string; readonly paid: string | null } | null;
-	readonly outbidBy: string | null;
 	readonly blockHash: string | null;
 	readonly builders: readonly { readonly builder: string; readonly kind: string; readonly answer: string }[];
 }
@@ -94,8 +92,10 @@ export class Bidder {
 		return this.#socket;
 	}
 
+	/** Closes the websocket; further calls go over HTTP again. */
 	close(): void {
 		this.#socket?.close();
+		this.#socket = null;
 	}
 
 	/** A backrun that pays `value` wei to the block's coinbase. */
@@ -162,12 +162,13 @@ export class Bidder {
 		);
 	}
 
-	/** Like {@link reaches}, and waits until the status also has the winner of that block and what was paid. */
+	/** Like {@link reaches}, and waits until the status also has what the transaction behind the target paid. */
 	async told(hash: string, stage: string): Promise<BundleInBlock> {
-		await until(`the winner over ${hash}`, async () =>
-			(await this.blocks(hash)).some(({ winner }) => winner !== null),
-		);
-		return this.reaches(hash, stage);
+		await this.reaches(hash, stage);
+		return until(`what was paid behind the target of ${hash}`, async () => {
+			const last = (await this.blocks(hash)).at(-1);
+			return last !== undefined && last.paid !== null && last;
+		});
 	}
 
 	/** Waits until the last block of his bundle is at `stage` (as {@link stages} writes it), and returns that block's status. */
@@ -284,6 +285,11 @@ export class AuctionFixture extends RelayFixture {
 			const held = this.#held(target, block);
 			return held.includes(backrun.raw) && (gone === undefined || !held.includes(gone.raw));
 		});
+	}
+
+	/** The raw backruns that the builder has behind `target` for the next block. */
+	async behind(target: Signed): Promise<readonly string[]> {
+		return this.#held(target, (await this.head()) + 1);
 	}
 
 	/** The raw backruns that a builder has behind `target` for `block`. */

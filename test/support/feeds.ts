@@ -237,7 +237,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	const statusView: CoreNeeds["statusView"] = ({ hash, stage }) => ({ ...unknownStatus(hash), stage });
 	const topics = createTopics({
 		subscriptions: hub,
-		bundles: { bundle: () => null, standing: () => null },
+		bundles: { bundle: () => null },
 		statusView,
 		records: {
 			async record(hash) {

@@ -4,16 +4,17 @@
 
 import { request } from "undici";
 import type { AuctionFixture, Bidder } from "./bidder.ts";
+import { MISER, REVERTER } from "./biddingFixture.ts";
 import { EventStreamReader, postText, RawConnection } from "./clients.ts";
-import type { FeedClient } from "./feeds.ts";
+import type { FeedClient, Told } from "./feeds.ts";
 import type { Signed } from "./relayFixture.ts";
 import { until } from "./until.ts";
 
 /** A searcher who looks at one transaction. */
 export class SearcherView {
+	readonly bidder: Bidder;
 	readonly #fixture: AuctionFixture;
 	readonly #tx: Signed;
-	readonly #bidder: Bidder;
 	readonly #feed: FeedClient;
 	readonly #first: number;
 	readonly #lines: string[] = [];
@@ -22,9 +23,9 @@ export class SearcherView {
 	#bundle = "";
 
 	private constructor(fixture: AuctionFixture, tx: Signed, bidder: Bidder, feed: FeedClient, first: number) {
+		this.bidder = bidder;
 		this.#fixture = fixture;
 		this.#tx = tx;
-		this.#bidder = bidder;
 		this.#feed = feed;
 		this.#first = first;
 	}
@@ -38,28 +39,33 @@ export class SearcherView {
 		return view;
 	}
 
+	/** What he has been notified of his bid. */
+	get bundleNews(): readonly Told[] {
+		return this.#subscriptions.slice(2).flatMap((id) => this.#feed.received(id));
+	}
+
 	/** Follows the transaction from now on, by event stream and subscription. */
 	async follow(): Promise<void> {
 		const url = `${this.#fixture.system.client.url}/tx/${this.#tx.hash}/events`;
-		this.#stream = await EventStreamReader.open(url, { "x-forwarded-for": this.#bidder.from });
+		this.#stream = await EventStreamReader.open(url, { "x-forwarded-for": this.bidder.from });
 		this.#subscriptions.push(await this.#feed.subscribe("service_transactionStatus", this.#tx.hash));
 	}
 
-	/** Bids on it with a uuid of his own, and follows the bid. */
-	async bid(value: bigint): Promise<void> {
-		const backrun = this.#bidder.backrun(value);
-		const answer = await this.#bidder.tryBid(this.#tx, backrun, { uuid: "view" });
+	/** Bids on it with a uuid of his own, and follows the bid. Returns the backrun; null if it is refused. */
+	async bid(value: bigint): Promise<Signed | null> {
+		const backrun = this.bidder.backrun(value);
+		const answer = await this.bidder.tryBid(this.#tx, backrun, { uuid: "view" });
 		this.#lines.push(`bid ${JSON.stringify(answer)}`);
-		if (!("hash" in answer)) return;
+		if (!("hash" in answer)) return null;
 		this.#bundle = answer.hash;
 		this.#subscriptions.push(await this.#feed.subscribe("service_bundleStatus", answer.hash));
-		await until("all builders have answered the bid", async () => {
-			const [block] = await this.#bidder.blocks(answer.hash);
-			return block?.builders.length === this.#fixture.system.builders.length;
-		});
+		return backrun;
 	}
 
-	/** Reads its status routes, and tries to cancel it, to simulate behind it and to submit it again. */
+	/**
+	 * Reads its status routes and all that is told of bids, and tries to cancel it, to simulate behind it and to bid on it in ways
+	 * that are refused.
+	 */
 	async look(what: string): Promise<void> {
 		const { hash } = this.#tx;
 		const head = await this.#fixture.head();
@@ -68,9 +74,11 @@ export class SearcherView {
 			["eth_cancelTransaction", [hash]],
 			["eth_getTransactionByHash", [hash]],
 			["eth_getTransactionReceipt", [hash]],
-			["eth_callMany", [{ txs: [hash, this.#bidder.backrun(9n).raw], ...block }]],
+			["eth_callMany", [{ txs: [hash, this.bidder.backrun(9n).raw], ...block }]],
+			...this.#refusedBids().map((bundle) => ["eth_sendBundle", [bundle]] as const),
+			...(this.#bundle === "" ? [] : this.#statistics(head)),
 		];
-		const from = { "X-Forwarded-For": this.#bidder.from };
+		const from = { "X-Forwarded-For": this.bidder.from };
 		for (const [method, params] of calls) {
 			const connection = await RawConnection.open(this.#fixture.system.relay.port);
 			connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }, from));
@@ -93,12 +101,39 @@ export class SearcherView {
 		}
 	}
 
+	/** Bids on it that pay nothing, revert, or have a wrong nonce or block. */
+	#refusedBids(): readonly object[] {
+		const txsOf = (backrun: Signed) => ({ txs: [this.#tx.hash, backrun.raw] });
+		return [
+			txsOf(this.bidder.backrun(9n, { to: MISER })),
+			txsOf(this.bidder.backrun(9n, { to: REVERTER })),
+			txsOf(this.bidder.backrun(9n, { nonce: this.bidder.nonce + 2 })),
+			{ ...txsOf(this.bidder.backrun(9n)), blockNumber: "0x0" },
+		];
+	}
+
+	/** What is told of his bids besides their pages. */
+	#statistics(head: number): readonly (readonly [string, readonly unknown[]])[] {
+		const inBlocks = [head, head + 1].map((block) => ({
+			bundleHash: this.#bundle,
+			blockNumber: `0x${block.toString(16)}`,
+		}));
+		return [
+			...["service_bundles", "service_searcherStats"].map((method) => [method, []] as const),
+			...["flashbots_getUserStats", "flashbots_getUserStatsV2"].map((method) => [method, []] as const),
+			...["flashbots_getBundleStats", "flashbots_getBundleStatsV2"].flatMap((method) =>
+				inBlocks.map((bundle) => [method, [bundle]] as const),
+			),
+		];
+	}
+
 	/** Stops, and returns all that was seen in comparable form; `names` maps what differs between runs to a common name. */
 	async end(names: Readonly<Record<string, string>>): Promise<readonly string[]> {
 		const { system } = this.#fixture;
 		await until("the stream and the page are level", async () => {
 			const events = await system.client.events(this.#tx.hash);
-			return this.#stream === null || this.#stream.messages.length === events.length;
+			const told = this.#stream?.messages.map(({ data }) => data) ?? [];
+			return this.#stream === null || told.filter(isOfNoBid).length === events.filter(isOfNoBid).length;
 		});
 		const stream = this.#stream?.messages.map(({ data }) => data) ?? [];
 		const notifications = this.#subscriptions.flatMap((id, i) => {
@@ -108,7 +143,7 @@ export class SearcherView {
 			return lines.filter((line, k) => i < 2 || line !== lines[k - 1]);
 		});
 		this.#stream?.leave();
-		this.#bidder.close();
+		this.bidder.close();
 		return [...this.#lines, ...eventLines("stream", stream), ...notifications].map((line) =>
 			this.#masked(line, names),
 		);
@@ -122,7 +157,8 @@ export class SearcherView {
 			if (bare !== "") text = text.replaceAll(bare, name);
 		}
 		return text
-			.replaceAll(/"(at|rpc_timestamp|receivedat|blocktimestamp)":"[^"]*"/g, '"$1":"TIME"')
+			.replaceAll(/"(at|\w+at|day|timestamp|rpc_timestamp|blocktimestamp)":"[^"]*"/g, '"$1":"TIME"')
+			.replaceAll(/fee recipient 0x[0-9a-f]{40}/g, "fee recipient SOMEBODY")
 			.replaceAll(/"ms":\d+/g, '"ms":0')
 			.replaceAll(/"blocktimestamp":\d+/g, '"blocktimestamp":0')
 			.replaceAll(/"effectivegasprice":"0x[0-9a-f]+"/g, '"effectivegasprice":"PRICE"')
@@ -137,6 +173,11 @@ export class SearcherView {
 				(_, n) => `"blocknumber":+${Number(`0x${n}`) - this.#first}`,
 			);
 	}
+}
+
+/** Whether an event tells of no bid: the page has those of bids from the block on, and the stream those that come behind it. */
+function isOfNoBid(event: { readonly type?: unknown; readonly backrun?: unknown }): boolean {
+	return event.type !== "bundled" && event.backrun !== true;
 }
 
 /** The first line in which two records differ, in both versions; null if they are equal. */

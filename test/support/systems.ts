@@ -21,6 +21,7 @@ import {
 	startDevBuilder,
 } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { builderRow } from "../devnet/devSystem.ts";
 import { freePort } from "../devnet/freePort.ts";
 import { type GethOptions, startGeth } from "../devnet/gethChain.ts";
 import { slotSetting } from "../devnet/slots.ts";
@@ -235,7 +236,7 @@ async function startSurroundings(
 		HEAD_POLL_MS: "150",
 		ACCOUNT_TIMEOUT_MS: "20000",
 		...Object.fromEntries([slotSetting(chain.slotSeconds)]),
-		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
+		BUILDERS: JSON.stringify(rows.map((row, i) => ({ ...(builders[i] && builderRow(builders[i])), ...row }))),
 		DATA_DIR: folder,
 		RATE_LIMIT_RPS: "0",
 		METRICS_TOKEN,

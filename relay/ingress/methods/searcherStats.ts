@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { exactObject, hash, quantity } from "../../../shared/jsonrpc/method.ts";
+import { bidderKey } from "../../domain/bundleStatus.ts";
 import { bundleOwner, type OwnerContext } from "../bundleRequests.ts";
 import { bundleRow, dayView } from "../bundleViews.ts";
 import { bundleStats, bundleStatsV2, userFigures, userStats, userStatsV2 } from "../flashbotsStats.ts";
@@ -38,7 +39,7 @@ function ownerHere(context: OwnerContext): string {
 export const service_bundles = coreMethod({
 	name: "service_bundles",
 	summary:
-		"Your bundles, the last to arrive first: how each stands in the last of its blocks so far, what it paid, and why it lost.",
+		"Your bundles, the last to arrive first: what became of each in the last of its blocks so far, and what was paid there.",
 	params: [
 		{
 			name: "page",
@@ -57,8 +58,6 @@ export const service_bundles = coreMethod({
 			reason: z.string().nullable(),
 			bid: wei.nullable(),
 			paid: wei.nullable(),
-			winner: z.object({ backrun: z.string(), paid: wei.nullable() }).nullable(),
-			outbidBy: wei.nullable(),
 			blockHash: z.string().nullable(),
 			at: time,
 		}),
@@ -80,7 +79,7 @@ export const service_bundles = coreMethod({
 export const service_searcherStats = coreMethod({
 	name: "service_searcherStats",
 	summary:
-		"What your bundles have come to, by day: how many, with a place, landed, what they paid, and why the others lost.",
+		"What your bundles have come to, by day: how many, with builders, landed, what they paid, and what became of the others.",
 	params: [
 		{
 			name: "page",
@@ -95,11 +94,11 @@ export const service_searcherStats = coreMethod({
 				day: z.string().describe("2026-01-31, UTC"),
 				bids: z.number().describe("once for each block"),
 				bundles: z.number().describe("plain ones, once for each block"),
-				places: z.number().describe("of these, with the builders at some time"),
+				places: z.number().describe("of these, with builders, as far as that is told"),
 				landed: z.number(),
 				withdrawn: z.number().describe("replaced or cancelled by you"),
 				paid: wei,
-				lost: z.record(z.string(), z.number()).describe("how many by each reason"),
+				lost: z.record(z.string(), z.number()).describe("how many by stage, or by reason where there is one"),
 			}),
 		)
 		.describe("days with bundles, the last one first"),
@@ -126,7 +125,7 @@ const lateBlock = z
 const BUNDLE_PARAMS = [{ name: "bundle", schema: bundleInBlock }] as const;
 const USER_PARAMS = [{ name: "block", schema: lateBlock }] as const;
 const flag = z.boolean();
-const isHighPriority = flag.describe("whether a payment proves you, so that who has none stands behind you");
+const isHighPriority = flag.describe("whether you have a record at a builder, by which half of the slots go");
 const unknown = z.literal("0").describe("not counted here");
 const builders = z.array(z.object({ pubkey: z.literal("0x"), builder: z.string(), timestamp: time }));
 const bothBundleFields = {
@@ -147,7 +146,11 @@ export const flashbots_getBundleStatsV2 = coreMethod({
 	result: z.object({ ...bothBundleFields, receivedAt }),
 	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
 		const record = bundles.bundle(ownerHere(context), bundleHash);
-		return bundleStatsV2(record, Number(blockNumber), record && bundles.standing(record));
+		return bundleStatsV2(
+			record,
+			Number(blockNumber),
+			record !== null && record.bidder !== null && bundles.hasRecord(bidderKey(record.bidder)),
+		);
 	},
 });
 
@@ -163,7 +166,11 @@ export const flashbots_getBundleStats = coreMethod({
 	}),
 	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
 		const record = bundles.bundle(ownerHere(context), bundleHash);
-		return bundleStats(record, Number(blockNumber), record && bundles.standing(record));
+		return bundleStats(
+			record,
+			Number(blockNumber),
+			record !== null && record.bidder !== null && bundles.hasRecord(bidderKey(record.bidder)),
+		);
 	},
 });
 
@@ -182,7 +189,7 @@ export const flashbots_getUserStatsV2 = coreMethod({
 	}),
 	handle(_params, context, { bundles, clock }) {
 		const owner = ownerHere(context);
-		return userStatsV2(userFigures(bundles.figuresOf(owner), bundles.isProven(owner), clock.now()));
+		return userStatsV2(userFigures(bundles.figuresOf(owner), bundles.hasRecord(owner), clock.now()));
 	},
 });
 
@@ -201,6 +208,6 @@ export const flashbots_getUserStats = coreMethod({
 	}),
 	handle(_params, context, { bundles, clock }) {
 		const owner = ownerHere(context);
-		return userStats(userFigures(bundles.figuresOf(owner), bundles.isProven(owner), clock.now()));
+		return userStats(userFigures(bundles.figuresOf(owner), bundles.hasRecord(owner), clock.now()));
 	},
 });

@@ -13,7 +13,8 @@ interface BundleStatus {
 	readonly stage: string;
 	readonly reason: string | null;
 	readonly bid: string | null;
-	readonly outbidBy: string | null;
+	/** What the transaction behind the target paid; null until it was read from the chain, and if there is none. */
+	readonly paid: string | null;
 }
 
 /** The bot's events. */
@@ -56,7 +57,9 @@ const MAX_FOLLOWED = 12;
 /** The relay gives up a transaction after 25 blocks of 12 seconds. */
 const PURSUED_MS = 300_000;
 /** The final statuses of a bundle in a block. */
-const FINAL: ReadonlySet<string> = new Set(["INCLUDED", "NOT_INCLUDED", "REPLACED", "CANCELLED", "DROPPED"]);
+const FINAL: ReadonlySet<string> = new Set([
+	...["INCLUDED", "LOST", "NOT_PLACED", "TARGET_NOT_MINED", "REPLACED", "CANCELLED"],
+]);
 
 /** Bids from {@link start} until the connection to the relay ends. */
 export class Searcher {

@@ -72,10 +72,10 @@ describe("the block of a bid", () => {
 		const ahead = await fixture.offer(target, 90n * GWEI, { block });
 		const next = await fixture.offer(target, GWEI);
 		await fixture.out(target, next.backrun);
-		assert.deepEqual(await fixture.stagesOf([ahead, next]), ["ACCEPTED", "BEST"], "they are no rivals");
+		assert.deepEqual(await fixture.stagesOf([ahead, next]), ["ACCEPTED", "ACCEPTED"]);
 		await fixture.passBlock();
 		await fixture.open(target);
-		assert.deepEqual(await fixture.stagesOf([next]), ["NOT_INCLUDED targetNotIncluded"]);
+		assert.deepEqual(await fixture.stagesOf([next]), ["TARGET_NOT_MINED"]);
 		await fixture.passBlock();
 		await fixture.out(target, ahead.backrun);
 		assert.deepEqual(blocksOf(target, ahead.backrun), [block]);
@@ -117,8 +117,8 @@ describe("the block of a bid", () => {
 		assert.deepEqual(
 			(await bidder.blocks(hash)).map(({ blockNumber, stage, reason }) => [blockNumber, stage, reason]),
 			[
-				[first, "NOT_INCLUDED", "targetNotIncluded"],
-				[first + 1, "NOT_INCLUDED", "targetNotIncluded"],
+				[first, "TARGET_NOT_MINED", null],
+				[first + 1, "TARGET_NOT_MINED", null],
 				[first + 2, "INCLUDED", null],
 			],
 		);
@@ -195,7 +195,7 @@ describe("the bundles that builders receive", () => {
 		await fixture.system.nextBlock();
 	});
 
-	it("go only to the builders that the bid names; the others keep the best bid that they may have", async () => {
+	it("go only to the builders that the bid names; the others keep those that they may have", async () => {
 		const target = await fixture.target();
 		const low = await fixture.offer(target, GWEI);
 		const { backrun: first } = low;
@@ -207,8 +207,6 @@ describe("the bundles that builders receive", () => {
 		const secondHash = await high.share(target, second, { first: block, last: block, privacy });
 		await fixture.out(target, [first, second], fixture.builder("share"));
 		for (const name of ["dev", "capped"]) await fixture.out(target, first, fixture.builder(name));
-		assert.deepEqual(await high.stages(secondHash), ["BEST"]);
-		assert.deepEqual(await fixture.stagesOf([low]), ["BEST"], "the best of those that the others may have");
 		const sent = fixture.backrunOrders(target, fixture.builder("share"));
 		const last = sent.findLast(({ kind }) => kind === "bundle");
 		assert.deepEqual(last?.param.privacy, { hints: [] }, "no hint ever goes on");
@@ -216,16 +214,20 @@ describe("the bundles that builders receive", () => {
 			assert.ok(!JSON.stringify(params).includes(second.raw), "it was to have nothing of it");
 		const hashes = await fixture.blockFrom(target);
 		assert.deepEqual([hashes[1], hashes.includes(second.hash)], [first.hash, false]);
-		assert.deepEqual(await high.stages(secondHash), ["NOT_INCLUDED notChosen"]);
+		assert.deepEqual(await high.stages(secondHash), ["LOST"]);
 		assert.deepEqual(await fixture.stagesOf([low]), ["INCLUDED"]);
 	});
 
-	it("are reported to the bidder for each builder, and to nobody else", async () => {
+	it("are reported to the bidder for each builder with the block, and to nobody else", async () => {
 		const target = await fixture.target();
-		const { bidder, hash } = await fixture.offer(target, GWEI);
+		const { bidder, backrun, hash } = await fixture.offer(target, GWEI);
+		for (const name of ["dev", "share", "capped"]) await fixture.out(target, backrun, fixture.builder(name));
+		const told = async () => (await bidder.blocks(hash))[0]?.builders ?? [];
+		assert.deepEqual(await told(), []);
+		await fixture.system.nextBlock();
 		const answers = await until("three answers", async () => {
-			const told = (await bidder.blocks(hash))[0]?.builders ?? [];
-			return told.length === 3 && told;
+			const all = await told();
+			return all.length === 3 && all;
 		});
 		assert.deepEqual(answers.map(({ builder, kind, answer }) => `${builder} ${kind} ${answer}`).sort(), [
 			"capped bundle accepted",
@@ -233,6 +235,5 @@ describe("the bundles that builders receive", () => {
 			"share bundle accepted",
 		]);
 		await assert.rejects((await fixture.bidder()).blocks(hash), /HTTP 404/);
-		await fixture.system.nextBlock();
 	});
 });

@@ -145,11 +145,12 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 			const bids = bidsOfAll(true);
 			const ranked = await bidAll(target, bids);
 			const [best, next] = two(ranked);
+			await fixture.holds(target, next.backrun);
 			await assertWins(target, best);
 			assertValid(target, bids);
 			assert.equal((await fixture.status(target)).backruns, ranked.length);
-			const told = await next.bidder.told(bundleOf(target, next.backrun), "NOT_INCLUDED outbid");
-			assert.equal(told.outbidBy, String(best.value - next.value));
+			const told = await next.bidder.told(bundleOf(target, next.backrun), "LOST");
+			assert.equal(told.paid, String(best.value));
 		}
 	});
 
@@ -176,9 +177,10 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 		await fixture.publish(best.bidder.actor.sign({ nonce: best.bidder.nonce }));
 		best.bidder.nonce += 1;
 		await fixture.passBlock();
-		await best.bidder.reaches(now, "DROPPED invalid");
 		await assertWins(target, next);
-		assert.deepEqual(await best.bidder.stages(now), ["NOT_INCLUDED targetNotIncluded", "DROPPED invalid"]);
+		const [first, second] = await best.bidder.stages(now);
+		assert.equal(first, "TARGET_NOT_MINED");
+		assert.match(second ?? "", /^NOT_PLACED (invalid|notSimulated)$/);
 		assert.ok(!sentFor(target, block).includes(best.backrun.raw), "it was never out for the later block");
 	});
 
@@ -203,11 +205,10 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 		await fixture.publish(keeper.sign({ nonce: 1, to: gate, data: word(0) }));
 		await fixture.passBlock();
 		const fallen = ranked.filter(({ bidder }) => gated.has(bidder));
-		for (const { bidder, backrun } of fallen)
-			await bidder.reaches(bundleOf(target, backrun), "DROPPED reverted");
 		const still = ranked.find(({ bidder }) => !gated.has(bidder));
 		assert.ok(still !== undefined);
 		await assertWins(target, still);
+		assert.deepEqual(await best.bidder.stages(bundleOf(target, best.backrun)), ["NOT_PLACED reverted"]);
 		for (const { backrun } of fallen)
 			assert.ok(!sentFor(target, block).includes(backrun.raw), "none was ever out for that block");
 	});

@@ -215,8 +215,8 @@ describe("a block that is reorganised away", () => {
 		await reorganise();
 		await fixture.reaches(target, "BROADCAST");
 		assert.equal(await statusRefund(target), 0);
-		const gone = await bidder.reaches(hash, "NOT_INCLUDED reorganised");
-		assert.deepEqual([gone.blockNumber, gone.blockHash], [first, null]);
+		const gone = await bidder.reaches(hash, "TARGET_NOT_MINED");
+		assert.deepEqual([gone.blockNumber, gone.blockHash, gone.paid], [first, null, null]);
 		await fixture.open(target);
 		assert.equal(await bidder.bid(target, backrun), hash);
 		await fixture.out(target, backrun);

@@ -145,8 +145,7 @@ describe("a target that has ended", () => {
 			for (const builder of fixture.system.builders)
 				await fixture.out(target, [lost.backrun, best.backrun], builder);
 			const ending = await end(target);
-			const gone = ["DROPPED targetGone", "DROPPED targetGone"];
-			assert.deepEqual(await fixture.stagesOf([best, lost]), gone);
+			assert.deepEqual(await fixture.stagesOf([best, lost]), ["ACCEPTED", "ACCEPTED"]);
 			await withdrawn(target, target, best.backrun, lost.backrun);
 			for (const { bidder, backrun } of [best, lost])
 				for (const hash of [NEVER_SEEN, target.hash])
@@ -156,7 +155,8 @@ describe("a target that has ended", () => {
 			if (ending === null) assert.equal((await fixture.status(target)).stage, "CANCELLED");
 			else assert.ok(await fixture.receipt(ending));
 			assert.equal(feed.times(pending, target.hash), 1);
-			assert.deepEqual(await fixture.stagesOf([best, lost]), gone, "nothing is told behind its end");
+			const told = await fixture.stagesOf([best, lost]);
+			assert.deepEqual(told, ["TARGET_NOT_MINED", "TARGET_NOT_MINED"]);
 		});
 	}
 
@@ -184,12 +184,12 @@ describe("a target that has ended", () => {
 		await fixture.submit("/fast", fresh);
 		await fixture.open(fresh);
 		await withdrawn(target, target);
-		assert.deepEqual(await bidder.stages(hash), ["DROPPED targetGone"]);
 		assert.deepEqual(await bidder.tryBid(target, backrun), { error: NOT_FOUND });
-		await bidder.bid(fresh, backrun, { uuid: "one" });
+		await bidder.bid(fresh, backrun, { uuid: "two" });
 		await fixture.out(fresh, backrun);
 		await assertWins(fresh, backrun);
 		assert.equal(await fixture.receipt(target), null);
+		assert.deepEqual(await bidder.stages(hash), ["TARGET_NOT_MINED transactionMined"]);
 	});
 
 	it("expired, ends the bids for later blocks", async () => {
@@ -198,7 +198,8 @@ describe("a target that has ended", () => {
 		const bid = await fixture.offer(target, GWEI, { block });
 		for (let i = 0; i < LIFE_BLOCKS; i++) await fixture.passBlock();
 		await fixture.reaches(target, "EXPIRED");
-		assert.deepEqual(await fixture.stagesOf([bid]), ["DROPPED targetGone"]);
+		await fixture.passBlock();
+		assert.deepEqual(await fixture.stagesOf([bid]), ["TARGET_NOT_MINED"]);
 		assert.deepEqual(fixture.backrunOrders(target), []);
 	});
 
@@ -207,7 +208,7 @@ describe("a target that has ended", () => {
 		const bid = await bidOn(target);
 		await fixture.publish(target);
 		await fixture.passBlock();
-		assert.deepEqual(await fixture.stagesOf([bid]), ["NOT_INCLUDED notChosen"]);
+		assert.deepEqual(await fixture.stagesOf([bid]), ["LOST"]);
 		assert.equal((await fixture.status(target)).refund, 0);
 	});
 
@@ -217,7 +218,8 @@ describe("a target that has ended", () => {
 		await fixture.publish(target.user.sign({ ...BUMPED, value: 1n }));
 		await fixture.passBlock();
 		await fixture.reaches(target, "DROPPED");
-		assert.deepEqual(await fixture.stagesOf([bid]), ["DROPPED targetGone"]);
+		await fixture.passBlock();
+		assert.deepEqual(await fixture.stagesOf([bid]), ["TARGET_NOT_MINED"]);
 	});
 
 	it("cancelled while bids arrive takes no later bids, and no builder ever has a backrun without it", async () => {
@@ -226,12 +228,14 @@ describe("a target that has ended", () => {
 		const backruns = searchers.map((bidder, i) => bidder.backrun(BigInt(i + 1) * GWEI));
 		const bids = searchers.map((bidder, i) => bidder.tryBid(target, backruns[i] ?? target));
 		assert.equal(await cancelBy(fixture.system, target), true);
-		for (const [i, answer] of (await Promise.all(bids)).entries()) {
+		const answers = await Promise.all(bids);
+		for (const answer of answers) {
 			if ("error" in answer) assert.equal(answer.error, NOT_FOUND);
-			else await searchers[i]?.reaches(answer.hash, "DROPPED targetGone");
 		}
 		await withdrawn(target, target, ...backruns);
 		await fixture.system.nextBlock();
+		for (const [i, answer] of answers.entries())
+			if ("hash" in answer) assert.deepEqual(await searchers[i]?.stages(answer.hash), ["TARGET_NOT_MINED"]);
 		for (const tx of [target, ...backruns]) assert.equal(await fixture.receipt(tx), null);
 	});
 });
@@ -275,13 +279,29 @@ describe("a target after its sender's lower nonces", () => {
 		const best = await fixture.offer(target, 50n * GWEI, { to: gate });
 		const next = await fixture.offer(target, 5n * GWEI);
 		await fixture.out(target, [best.backrun, next.backrun]);
+		const before = fixture.backrunOrders(target).length;
 		const other = user.sign({ nonce: 0, ...BUMPED });
 		await fixture.submit("/maxbackruns", other);
-		await best.bidder.reaches(best.hash, "DROPPED reverted");
+		await until("the good one is sent again", () =>
+			fixture.backrunOrders(target).some(({ backrun }, i) => i >= before && backrun === next.backrun.raw),
+		);
 		await fixture.out(target, next.backrun);
-		assert.deepEqual(await fixture.stagesOf([next]), ["BEST"]);
+		assert.deepEqual(await fixture.stagesOf([best, next]), ["ACCEPTED", "ACCEPTED"]);
 		await assertOrder(other, target, next.backrun);
 		assert.equal(await fixture.receipt(best.backrun), null);
+		assert.deepEqual(await fixture.stagesOf([best, next]), ["LOST reverted", "INCLUDED"]);
+	});
+
+	it("has a bid that fails in it cancelled like any other, so that its owner is not told early that it had failed", async () => {
+		const { user, gate, target } = await behind({ path: "/fast" });
+		const failing = await fixture.offerOut(target, 50n * GWEI, { to: gate, uuid: "mine" });
+		await fixture.submit("/maxbackruns", user.sign({ nonce: 0, ...BUMPED }));
+		await fixture.out(target, null);
+		// A bid that comes later is simulated later.
+		await fixture.offerOut(target, GWEI);
+		await failing.bidder.cancel("mine");
+		assert.deepEqual(await fixture.stagesOf([failing]), ["CANCELLED"]);
+		await fixture.system.nextBlock();
 	});
 
 	it("that stops passing on /noreverts within the slot has its bid taken back, until it passes again", async () => {
@@ -293,14 +313,12 @@ describe("a target after its sender's lower nonces", () => {
 		await fixture.reaches(target, "SIMULATION_FAILED");
 		await fixture.waitUntilSent(other);
 		await withdrawn(target, target);
-		const [held] = await fixture.stagesOf([now]);
-		assert.match(held ?? "", /^(ACCEPTED|DROPPED targetGone)$/, "nothing is with the builders");
+		assert.deepEqual(await fixture.stagesOf([now]), ["ACCEPTED"]);
 		const { bidder } = now;
 		assert.deepEqual(await bidder.tryBid(target, bidder.backrun(20n * GWEI)), { error: NOT_FOUND });
 		await fixture.system.nextBlock();
 		assert.deepEqual(await fixture.indices(target, now.backrun), [undefined, undefined]);
-		const [ended] = await fixture.stagesOf([now]);
-		assert.match(ended ?? "", /^(NOT_INCLUDED|DROPPED) target(NotIncluded|Gone)$/);
+		assert.deepEqual(await fixture.stagesOf([now]), ["TARGET_NOT_MINED"]);
 
 		const keeper = await fixture.actor();
 		await fixture.publish(keeper.sign({ to: gate, data: word(1) }));

@@ -186,7 +186,7 @@ for (const [what, name, open] of BOTS) {
 		const told: Fields[] = [];
 		await bot.subscribe(["service_bundleStatus", hash], (result) => told.push(result));
 		const now = await until("the present state", () => told[0]);
-		assert.deepEqual([now.bundleHash, now.target, now.stage, now.bid], [hash, target, "BEST", "4000000"]);
+		assert.deepEqual([now.bundleHash, now.target, now.stage, now.bid], [hash, target, "ACCEPTED", "4000000"]);
 		const heads: Fields[] = [];
 		await bot.subscribe(["newHeads"], (result) => heads.push(result));
 		await bot.call("eth_chainId", []);
@@ -211,8 +211,8 @@ for (const [what, name, open] of BOTS) {
 			raws.push(raw);
 			const hash = await bot.call("eth_sendBundle", [{ txs: [target, raw], replacementUuid: "mine" }]);
 			await bot.subscribe(["service_bundleStatus", hash], (result) => told.push(result));
-			await until("it is the best", () =>
-				told.find((one) => one.bundleHash === hash && one.stage === "BEST"),
+			await until("it is accepted", () =>
+				told.find((one) => one.bundleHash === hash && one.stage === "ACCEPTED"),
 			);
 			await delivered(raw);
 			if (value === 7_000_000n) {
@@ -278,7 +278,7 @@ test("cast bids over a websocket", async () => {
 	assert.equal(run.code, 0, run.stderr);
 	const hash = JSON.parse(run.stdout) as string;
 	await delivered(raw);
-	assert.deepEqual(await fixture.stages(hash), ["BEST"]);
+	assert.deepEqual(await fixture.stages(hash), ["ACCEPTED"]);
 	const refused = await cast(
 		"rpc",
 		"--rpc-url",

@@ -67,7 +67,7 @@ test("bid.ts sees a transaction, bids on it, and tells that it landed behind it"
 	assert.match(stdout, new RegExp(`bid 1000000000000 wei on ${target}: bundle 0x\\w{64}\n`));
 	assert.match(
 		stdout,
-		/bundle 0x\w{64} in block \d+: BEST\n(?:.*\n)*bundle 0x\w{64} in block \d+: INCLUDED\n$/,
+		/bundle 0x\w{64} in block \d+: ACCEPTED\n(?:.*\n)*bundle 0x\w{64} in block \d+: INCLUDED\n$/,
 	);
 });
 

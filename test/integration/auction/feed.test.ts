@@ -335,7 +335,7 @@ it("a client that does not read is closed with 1013, while the others get all no
 	await fence();
 });
 
-it("the status of two bids is reported up to the block, each only to its own client", async () => {
+it("the status of two bids is reported with the block, and nothing of each other before, each only to its own client", async () => {
 	const [low, high] = [await fixture.bidder(), await fixture.bidder()];
 	const [lowFeed, highFeed, stranger] = [await low.connect(), await high.connect(), await open()];
 	clients.push(lowFeed, highFeed);
@@ -353,38 +353,35 @@ it("the status of two bids is reported up to the block, each only to its own cli
 	const at = (client: FeedClient, id: string, stage: string) =>
 		until(`${stage} told of ${id}`, () => client.received(id).find((one) => one.stage === stage));
 	assert.equal(await low.bid(target, lower), lowHash);
-	const best = await at(lowFeed, lowId, "BEST");
+	const accepted = await at(lowFeed, lowId, "ACCEPTED");
 	const block = (await fixture.head()) + 1;
 	assert.deepEqual(
-		[best.bundleHash, best.target, best.blockNumber, best.bid, best.outbidBy],
+		[accepted.bundleHash, accepted.target, accepted.blockNumber, accepted.bid, accepted.paid],
 		[lowHash, target.hash, block, String(1_000n * GWEI), null],
-	);
-	await until("the builder's answer", () =>
-		lowFeed
-			.received(lowId)
-			.some(({ builders }) => (builders as { answer: string }[])[0]?.answer === "accepted"),
 	);
 
 	assert.equal(await high.bid(target, higher), highHash);
-	const outbid = await at(lowFeed, lowId, "RUNNER_UP");
-	assert.deepEqual([outbid.outbidBy, outbid.blockHash], [null, null], "by how much is told behind the block");
 	// Who asks later is told how it stands, at once.
 	const highId = await highFeed.subscribe(name, highHash);
 	const now = await until("the present state", () => highFeed.received(highId)[0]);
-	assert.deepEqual([now.bundleHash, now.stage, now.bid], [highHash, "BEST", String(3_000n * GWEI)]);
+	assert.deepEqual([now.bundleHash, now.stage, now.bid], [highHash, "ACCEPTED", String(3_000n * GWEI)]);
 	await fixture.out(target, [lower, higher]);
+	for (const { stage, builders } of [...lowFeed.received(lowId), ...highFeed.received(highId)])
+		assert.deepEqual([stage, builders], ["ACCEPTED", []]);
 
 	await fixture.system.nextBlock();
 	const included = await at(highFeed, highId, "INCLUDED");
 	const { hash } = await fixture.block(block);
-	assert.deepEqual([included.blockNumber, included.blockHash, included.outbidBy], [block, hash, null]);
-	await at(lowFeed, lowId, "NOT_INCLUDED");
-	const lost = await until("the winner", () => lowFeed.received(lowId).find(({ winner }) => winner !== null));
-	assert.deepEqual([lost.reason, lost.outbidBy, lost.blockHash], ["outbid", String(2_000n * GWEI), null]);
-	assert.deepEqual(lost.winner, { backrun: higher.hash, paid: String(3_000n * GWEI) });
+	assert.deepEqual([included.blockNumber, included.blockHash], [block, hash]);
+	await at(lowFeed, lowId, "LOST");
+	const lost = await until("what was paid", () => lowFeed.received(lowId).find(({ paid }) => paid !== null));
+	assert.deepEqual([lost.stage, lost.reason, lost.blockHash], ["LOST", null, null]);
+	assert.equal(lost.paid, String(3_000n * GWEI));
+	const [answer] = lost.builders as { answer: string }[];
+	assert.equal(answer?.answer, "accepted");
 	for (const [client, id] of spying) assert.deepEqual(client.received(id), []);
 	const stages = lowFeed.received(lowId).map(({ stage }) => stage);
-	assert.deepEqual([...new Set(stages)], ["BEST", "RUNNER_UP", "NOT_INCLUDED"]);
+	assert.deepEqual([...new Set(stages)], ["ACCEPTED", "LOST"]);
 	for (const { raw } of [lower, higher])
 		secrets.push(
 			{ name: "a backrun's s", value: `0x${raw.slice(-64)}` },

@@ -130,7 +130,7 @@ test("a bid is for blocks of its times: the builder is told, and the documentati
 	const { body } = await fixture.bundle(late);
 	assert.deepEqual(
 		(body as { blocks: Fields[] }).blocks.map(({ stage, reason }) => [stage, reason]),
-		[["ACCEPTED", "timestamp"]],
+		[["ACCEPTED", null]],
 	);
 	const times = { minTimestamp: next, maxTimestamp: next };
 	assert.equal((await bot.bundle(await documented(target, raw, times))).result, late);
@@ -152,7 +152,7 @@ test("what differs: a bid is for one block; the same bot bids again for the next
 	// A block of others: the target is not in it.
 	await fixture.system.chain.rpc("evm_mine");
 	await fixture.system.seesHead(await fixture.head());
-	await until("its block has come", async () => (await fixture.stages(hash)).includes("NOT_INCLUDED"));
+	await until("its block has come", async () => (await fixture.stages(hash)).includes("TARGET_NOT_MINED"));
 	assert.equal((await bot.bundle(bid)).result, hash);
-	assert.deepEqual(await fixture.stages(hash), ["NOT_INCLUDED", "BEST"]);
+	assert.deepEqual(await fixture.stages(hash), ["TARGET_NOT_MINED", "ACCEPTED"]);
 });

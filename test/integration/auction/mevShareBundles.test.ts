@@ -77,7 +77,7 @@ test("a bid with the target's hash first follows it in the block", async () => {
 		inclusion: { block },
 		body: [{ hash: target }, { tx: backrun.raw, canRevert: false }],
 	});
-	assert.equal(await stageIn(bundleHash, block), "BEST");
+	assert.equal(await stageIn(bundleHash, block), "ACCEPTED");
 	await delivered(backrun.raw);
 	await fixture.system.nextBlock();
 	const hashes = await blockHashes();

@@ -23,7 +23,7 @@ let accounts = 0;
 let addresses = 0;
 before(async () => {
 	fixture = await startBidding({
-		env: { TRUST_PROXY: "1", BIDS_PER_TARGET: "2" },
+		env: { TRUST_PROXY: "1" },
 		chain: { slotSeconds: 12 },
 	});
 });
@@ -47,6 +47,14 @@ async function bid(target: string, who: CallOptions, value: bigint, more: object
 	return String(await fixture.call("eth_sendBundle", [{ txs: [target, raw], ...more }], who));
 }
 
+/** Like {@link bid}, and waits until the builder has it. */
+async function bidOut(target: string, who: CallOptions, value: bigint): Promise<string> {
+	const { raw } = backrunBy(fresh(), value);
+	const hash = String(await fixture.call("eth_sendBundle", [{ txs: [target, raw] }], who));
+	await isOut(raw);
+	return hash;
+}
+
 const bundles = (who: CallOptions, ...page: readonly object[]) =>
 	fixture.call("service_bundles", page, who) as Promise<readonly Fields[]>;
 const stats = (who: CallOptions, ...page: readonly object[]) =>
@@ -64,15 +72,9 @@ async function figures(who: CallOptions) {
 	};
 }
 
-/** Waits until the builder has a bundle at this stage. */
-function isOut(hash: string, who: CallOptions, stage: string): Promise<unknown> {
-	return until(`the builder has ${hash} as ${stage}`, async () => {
-		const { body } = await fixture.bundle(hash, who);
-		const { blocks } = body as { blocks: { stage: string; builders: { kind: string; answer: string }[] }[] };
-		const isTaken = ({ kind, answer }: { kind: string; answer: string }) =>
-			kind === "bundle" && answer === "accepted";
-		return blocks.some((block) => block.stage === stage && block.builders.some(isTaken));
-	});
+/** Waits until the builder has a bundle with this raw transaction. */
+function isOut(raw: string): Promise<unknown> {
+	return fixture.system.builder.waitForRequest(({ params }) => JSON.stringify(params).includes(raw));
 }
 
 /**
@@ -81,19 +83,17 @@ function isOut(hash: string, who: CallOptions, stage: string): Promise<unknown> 
  */
 async function auction(winner: CallOptions, loser: CallOptions, value = 5_000n) {
 	const target = await fixture.target(fresh());
-	const won = await bid(target, winner, value);
-	const lost = await bid(target, loser, value - 20n);
-	await isOut(won, winner, "BEST");
-	await isOut(lost, loser, "RUNNER_UP");
+	const won = await bidOut(target, winner, value);
+	const lost = await bidOut(target, loser, value - 20n);
 	const block = await fixture.system.nextBlock();
 	await until("the payment is known", async () => {
 		const row = (await bundles(loser)).find(({ bundleHash }) => bundleHash === lost);
-		return row?.winner !== null;
+		return row?.paid !== null;
 	});
 	return { target, won, lost, block };
 }
 
-test("a client lists its bundles, the last first: how each stands, what it paid, why it lost and to whom", async () => {
+test("a client lists its bundles, the last first: how each stands, what it paid, and what another one paid", async () => {
 	const [winner, loser] = [somebody(), somebody()];
 	const { target, won, lost, block } = await auction(winner, loser);
 	const open = await bid(await fixture.target(fresh()), winner, 7n);
@@ -105,7 +105,7 @@ test("a client lists its bundles, the last first: how each stands, what it paid,
 	const { receivedAt, at, blockHash, ...told } = rows[1] ?? {};
 	assert.deepEqual(told, {
 		...{ bundleHash: won, target, blockNumber: block, stage: "INCLUDED", reason: null },
-		...{ bid: "5000", paid: "5000", winner: null, outbidBy: null },
+		...{ bid: "5000", paid: "5000" },
 	});
 	const inBlock = (await fixture.system.chain.rpc("eth_getBlockByNumber", [
 		`0x${block.toString(16)}`,
@@ -114,11 +114,9 @@ test("a client lists its bundles, the last first: how each stands, what it paid,
 	assert.equal(blockHash, inBlock.hash);
 	for (const time of [receivedAt, at]) assert.match(String(time), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 	const [theirs = {}] = await bundles(loser);
-	const backrun = (theirs.winner as Fields).backrun;
-	assert.equal(bundleHashOf(target, String(backrun)), won);
 	assert.deepEqual(
-		[theirs.bundleHash, theirs.stage, theirs.reason, theirs.bid, theirs.paid, theirs.winner, theirs.outbidBy],
-		[lost, "NOT_INCLUDED", "outbid", "4980", null, { backrun, paid: "5000" }, "20"],
+		[theirs.bundleHash, theirs.stage, theirs.reason, theirs.bid, theirs.paid, theirs.blockHash],
+		[lost, "LOST", null, "4980", "5000", null],
 	);
 	// The page of one bundle says the same in the block.
 	const { body } = await fixture.bundle(lost, loser);
@@ -213,7 +211,7 @@ test("through a proxy that is not known, whose address many may have, only who s
 	);
 });
 
-test("the figures of a day: bids, places, what landed and paid, what was lost and why; a restart keeps them", async () => {
+test("the figures of a day: bids, places, what landed and paid, what was lost; a restart keeps them", async () => {
 	const [me, other] = [somebody(), somebody()];
 	await auction(me, other);
 	await auction(other, me, 50n);
@@ -225,7 +223,7 @@ test("the figures of a day: bids, places, what landed and paid, what was lost an
 	const next = `0x${((await fixture.head()) + 1).toString(16)}`;
 	const plain = { version: "v0.1", inclusion: { block: next }, body: [{ tx: raw, canRevert: false }] };
 	const { bundleHash } = (await fixture.call("mev_sendBundle", [plain], me)) as { bundleHash: string };
-	await isOut(bundleHash, me, "SENT");
+	await isOut(raw);
 	await fixture.system.nextBlock();
 	await until("the bundle landed", async () => (await fixture.stages(bundleHash, me)).join() === "INCLUDED");
 	const days = await stats(me);
@@ -233,7 +231,7 @@ test("the figures of a day: bids, places, what landed and paid, what was lost an
 	const { places, ...rest } = await figures(me);
 	assert.deepEqual(rest, {
 		...{ bids: 4, bundles: 1, landed: 2, withdrawn: 2, paid: 5_000 },
-		lost: { outbid: 1 },
+		lost: { LOST: 1 },
 	});
 	// The two that were withdrawn may have had a place before, or not.
 	assert.ok(places >= 3 && places <= 5, String(places));
@@ -265,9 +263,18 @@ test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by
 	await assert.rejects(library.sendRawBundle([target, raw], next));
 	const bundleHash = FlashbotsBundleProvider.generateBundleHash([target, hash]);
 	assert.equal(bundleHash, bundleHashOf(target, hash));
-	const considered = await until("a builder has it", async () => {
+	await isOut(raw);
+	const early = (await library.getBundleStatsV2(bundleHash, next)) as unknown as Fields;
+	assert.deepEqual(
+		[early.isSimulated, early.isHighPriority, early.consideredByBuildersAt],
+		[true, false, []],
+		"builders' answers come with the block",
+	);
+	await fixture.system.nextBlock();
+	const considered = await until("a builder had it", async () => {
 		const told = (await library.getBundleStatsV2(bundleHash, next)) as unknown as Fields;
-		return (told.consideredByBuildersAt as Fields[]).length > 0 && told;
+		const isKnown = (told.consideredByBuildersAt as Fields[]).length > 0;
+		return isKnown && told.isHighPriority === true && told;
 	});
 	const [builder = {}] = considered.consideredByBuildersAt as Fields[];
 	assert.deepEqual([builder.pubkey, builder.builder], ["0x", fixture.system.builder.name]);
@@ -279,7 +286,7 @@ test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by
 		times.toSorted((a, b) => a - b),
 	);
 	const { consideredByBuildersAt: _c, receivedAt, simulatedAt: _s, ...rest } = considered;
-	assert.deepEqual(rest, { isSimulated: true, isHighPriority: false, sealedByBuildersAt: [] });
+	assert.deepEqual(rest, { isSimulated: true, isHighPriority: true, sealedByBuildersAt: [] });
 	const older = (await library.getBundleStats(bundleHash, next)) as unknown as Fields;
 	assert.deepEqual([older.submittedAt, older.isSentToMiners], [receivedAt, true]);
 	assert.ok(Date.parse(String(older.sentToMinersAt)) >= Date.parse(String(receivedAt)));
@@ -291,8 +298,7 @@ test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by
 			[((await wrong) as unknown as Fields).isSimulated, ((await wrong) as unknown as Fields).isHighPriority],
 			[false, false],
 		);
-	await fixture.system.nextBlock();
-	const paid = await until("it is proven", async () => {
+	const paid = await until("its record", async () => {
 		const told = (await library.getUserStatsV2()) as unknown as Fields;
 		return told.isHighPriority === true && told;
 	});

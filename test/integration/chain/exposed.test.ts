@@ -137,7 +137,7 @@ describe("the bid that was mined behind it", () => {
 		await fixture.seesHead(first);
 		await fixture.holds(target, backrun);
 		clock.goOn();
-		assert.deepEqual((await bidder.stages(hash)).slice(-2), ["NOT_INCLUDED reorganised", "BEST"]);
+		assert.deepEqual((await bidder.stages(hash)).slice(-2), ["TARGET_NOT_MINED", "ACCEPTED"]);
 		assert.deepEqual((await fixture.status(target)).refund, 0);
 		const second = await fixture.system.nextBlock();
 		await fixture.event(target, "refunded", (event) => event.block === second);

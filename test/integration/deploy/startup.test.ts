@@ -78,7 +78,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	SIGNING_KEY: ["secretsecret", `0x${"0".repeat(64)}`, CURVE_ORDER, "ab".repeat(32)],
 	FEE_RECIPIENT: ["0x12", "vitalik.eth"],
 	REFUND_PERCENT: ["101", "-1", "90%"],
-	BIDS_PER_TARGET: ["0", "9", "all"],
+	BIDS_PER_TARGET: ["3", "33", "all"],
 	TX_TTL_BLOCKS: ["0", "1001"],
 	DRAIN_SECONDS: ["-1", "301", "0.5", "20s"],
 	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],

@@ -45,9 +45,9 @@ it("follows a transaction from pending to its block and its refund", async () =>
 	const backrun = bidder.backrun(10n ** 16n);
 	await bidder.bid(target, backrun);
 	await fixture.out(target, backrun);
-	await page.getByText("with a bid behind it").first().waitFor();
 	const block = await fixture.system.nextBlock();
 	await page.getByText("Included", { exact: true }).waitFor();
+	await page.getByText("with a bid behind it").first().waitFor();
 	assert.equal(await page.locator("#block").textContent(), String(block));
 	await page.getByText(/^.*Refund paid: 0\.\d+ ETH$/).waitFor();
 	assert.match((await page.locator("#refund").textContent()) ?? "", /^0\.\d+ ETH$/);
@@ -177,7 +177,7 @@ it("the operator's page shows pool, builders, node, store and searchers as they 
 	assert.equal(await shown("edges"), `${isEdge ? 1 : 0} connected with the core`);
 	assert.match(
 		(await shown("builders")) ?? "",
-		/^dev(took the last one), \d+ s ago, in \d+(\.\d)? ms; 0 waiting$/,
+		/^dev(took the last one), \d+ s ago, in \d+(\.\d)? ms; 0 waiting; bidders have records here$/,
 	);
 	const head = Number(await fixture.system.chain.rpc("eth_blockNumber"));
 	assert.match((await shown("head")) ?? "", new RegExp(`^block ${head}, \\d+ s old$`));

@@ -75,8 +75,15 @@ async function begin(path: string): Promise<Life> {
 	await fixture.open(tx);
 	await answered(tx);
 	await view.follow();
-	await view.bid(1_000n);
+	await bidBy(view, tx);
 	return { user, tx, view, names: {} };
+}
+
+/** Bids, and waits until the builders have it, unless it is refused. */
+async function bidBy(view: SearcherView, tx: Signed): Promise<void> {
+	const backrun = await view.bid(1_000n);
+	if (backrun === null) return;
+	for (const builder of fixture.system.builders) await fixture.out(tx, backrun, builder);
 }
 
 /** Leads each run's life, and holds what is seen of it against the first one's. */
@@ -263,7 +270,7 @@ describe("hidden transactions before a shared one", () => {
 			await fixture.reaches(tx, stage);
 			await quiet();
 			await view.follow();
-			await view.bid(1_000n);
+			await bidBy(view, tx);
 			await view.look("pending");
 			await fixture.passBlock();
 			if (stage === "BROADCAST") await answered(tx, "vault");

@@ -381,7 +381,8 @@ describe("a searcher who asks for a private transaction", () => {
 		const { result, error } = await bid();
 		assert.equal(error, undefined);
 		assert.equal(result, bundleHashOf(shared.hash, backrun.hash));
-		await until("it is out", async () => (await fixture.stages(String(result))).join() === "BEST");
+		await system.builder.waitForRequest(({ params }) => JSON.stringify(params).includes(backrun.raw));
+		assert.deepEqual(await fixture.stages(String(result)), ["ACCEPTED"]);
 	});
 
 	it("no status of a shared transaction names the private one that replaced it or came before it", async () => {

@@ -117,13 +117,12 @@ describe("the stream of a transaction", () => {
 		const backrun = bidder.backrun(5n * GWEI);
 		await bidder.bid(tx, backrun);
 		await fixture.out(tx, backrun);
-		await reader.message("a bid is out", ({ type }) => type === "bundled");
 		const hidden = user.sign({ nonce: 1, ...BUMPED });
 		await fixture.submit("/fullprivacy", hidden);
 		const last = await reader.message("it is replaced", ({ type }) => type === "replaced");
 		assert.deepEqual(Object.keys(last.data).sort(), ["at", "block", "builders", "cancels", "stage", "type"]);
 		await assertTold(tx, () => reader.messages);
-		for (const secret of [hidden.hash, backrun.hash, "nonceGap", "gasUsed", "bid"]) {
+		for (const secret of [hidden.hash, backrun.hash, "nonceGap", "gasUsed", "bid", "bundled", "backrun"]) {
 			assert.ok(!reader.text.includes(secret), secret);
 		}
 		// Its own user is told all of that of one that nobody else knows.

@@ -1,14 +1,17 @@
-// The fixture of auctions with cheats: a relay in a process of its own, a chain whose last 64 blocks are the dev builder's,
-// users, honest searchers at 127.0.0.1, and cheats at addresses of their own, each with its own key, account and contract.
+// The fixture of auctions with cheats: a relay in a process of its own, a chain whose last 64 blocks are the dev builder's, users,
+// and searchers, honest or not. Unless said, each searcher has its own network, account and contract, and each cheat its own key.
 
+import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 import { createKey } from "../../../shared/ethereum/signatures.ts";
 import { type Contract, compileFolder } from "../../devnet/compileContracts.ts";
 import { type DevBuilder, startDevBuilder } from "../../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import { builderRow } from "../../devnet/devSystem.ts";
 import { PAYS_COINBASE } from "../auctionContracts.ts";
 import { EMITS } from "../contracts.ts";
 import { metered } from "../eventLoopTime.ts";
@@ -25,15 +28,26 @@ import { ask, attackerAddress, HONEST, type Outcome, resultOf, send } from "./wi
 
 export const ETHER: bigint = 10n ** 18n;
 /** The tip of every transaction here, in wei per gas. */
-export const TIP: bigint = 1_000_000_000n;
-export const FEE_CAP: bigint = 20_000_000_000n;
-/** How a cheat's contract tells a block: its owner says so; the same, with a trace that is too long to be read. */
-const OWNER = 12;
-export const OWNER_UNSEEN = 13;
-/** The gas limit of a backrun. */
-export const BACKRUN_GAS = 200_000n;
+const TIP: bigint = 1_000_000_000n;
+const FEE_CAP: bigint = 20_000_000_000n;
+/** How a cheat's contract recognises the block, in the order of Cheat.sol. */
+export const TELLS = {
+	coinbase: 0,
+	coinbaseBalance: 1,
+	coinbaseCode: 2,
+	randomness: 3,
+	/** Its owner says so. */
+	owner: 4,
+	/** The same, with a trace that is too long to be read. */
+	ownerUnseen: 5,
+	/** The same, and in about every second simulation it pays nothing either. */
+	ownerDrawn: 6,
+} as const;
+/** Of a transaction at the top of its block. */
+const FIRST_FEE = 10n ** 14n;
+const BACKRUN_GAS = 200_000n;
 /** The balance of the builder's coinbase at the start. */
-export const COINBASE_WEI: bigint = 1_000n * ETHER;
+const COINBASE_WEI: bigint = 1_000n * ETHER;
 const FUNDS = 100n * ETHER;
 const EMITTER = `0x${"e1".repeat(20)}`;
 const METRICS_TOKEN = "a token of the operator's";
@@ -53,33 +67,35 @@ export interface Target extends Signed {
 	readonly recipient: string;
 }
 
-/** A bidder: an account, and for cheats a key and a contract. */
+/** A bidder. */
 export interface Searcher {
 	readonly account: TestAccount;
+	/** Its network address. */
 	readonly from: string;
+	/** Signs its requests, if it has one. */
 	readonly key: string | undefined;
 	/** The contract that its backruns call. */
 	readonly contract: string;
 	nonce: number;
 }
 
-/** The status of a bundle, as its owner sees it. */
-interface ToldBundle {
-	readonly blocks: readonly {
-		readonly blockNumber: number;
-		readonly stage: string;
-		readonly bid: string | null;
-	}[];
-	/** Absent if the searcher is not barred. */
-	readonly barred?: unknown;
-	readonly provenUpTo?: string;
-	readonly spentUntil?: number | null;
+/** A bundle in one block, as its owner sees it. */
+interface ToldBlock {
+	readonly blockNumber: number;
+	readonly stage: string;
+	readonly reason: string | null;
+	/** Wei. */
+	readonly bid: string | null;
+	readonly paid: string | null;
 }
 
-/** How a bid is made: with a `replacementUuid`, or as a web page of `origin` sends it. */
-interface BidOptions {
-	readonly uuid?: string;
-	readonly origin?: string;
+/** A lying backrun: how it recognises the block, by which values, and what it does there. */
+interface Lie {
+	readonly tell?: number;
+	readonly addresses?: readonly string[];
+	readonly values?: readonly bigint[];
+	readonly reverts?: boolean;
+	readonly gas?: bigint;
 }
 
 interface CheatAuctionOptions {
@@ -94,29 +110,26 @@ export class CheatAuction {
 	readonly builder: DevBuilder;
 	readonly relay: RelayProcess;
 	readonly cheat: Contract;
-	readonly share: Contract;
 	readonly #folder: string;
 	#accounts = 700_000;
-	#cheats = 0;
+	#networks = 0;
 
 	constructor(
 		{ chain, builder, relay }: Pick<CheatAuction, "chain" | "builder" | "relay">,
-		contracts: (name: string) => Contract,
+		cheat: Contract,
 		folder: string,
 	) {
 		this.chain = chain;
 		this.builder = builder;
 		this.relay = relay;
-		this.cheat = contracts("Cheat");
-		this.share = contracts("Share");
+		this.cheat = cheat;
 		this.#folder = folder;
 	}
 
-	/** Submits a user's transaction on /fast, and waits until the builder and searchers have it. */
-	async target(options: Partial<TxOptions> = {}): Promise<Target> {
-		const by = options.by ?? (await this.account());
-		const recipient = testAccount(this.#accounts++).address;
-		const tx = signed({ to: EMITTER, ...options, by });
+	/** Submits a user's transaction on /fast, and waits until searchers see it. */
+	async target(recipient = testAccount(this.#accounts++).address): Promise<Target> {
+		const by = await this.account();
+		const tx = signed({ to: EMITTER, by });
 		const call = {
 			url: `${this.relay.url}/fast?refundRecipient=${recipient}`,
 			from: HONEST,
@@ -127,23 +140,27 @@ export class CheatAuction {
 		return { ...tx, account: by, recipient };
 	}
 
-	/** A new honest searcher, whose backruns pay their whole value to the coinbase. */
-	async honest(): Promise<Searcher> {
-		return {
-			account: await this.account(),
-			from: HONEST,
-			key: undefined,
-			contract: await this.place(PAYS_COINBASE),
-			nonce: 0,
-		};
+	/** An address in a network (/24) of its own. */
+	network(): string {
+		this.#networks += 1;
+		return `127.${10 + (this.#networks >> 8)}.${this.#networks & 255}.1`;
 	}
 
-	/** A new cheat, with a new contract, account, key and, unless it is given, network address. */
-	async cheater(code = this.cheat.runtime, from = attackerAddress(this.#cheats++)): Promise<Searcher> {
-		return {
-			...{ account: await this.account(), from, key: createKey() },
-			...{ contract: await this.place(code), nonce: 0 },
-		};
+	/** A new honest searcher, whose backruns pay their whole value to the coinbase. */
+	async honest(): Promise<Searcher> {
+		const contract = await this.place(PAYS_COINBASE);
+		return { account: await this.account(), from: this.network(), key: undefined, contract, nonce: 0 };
+	}
+
+	/** A new cheat at `from`. */
+	async cheater(from = this.network()): Promise<Searcher> {
+		const contract = await this.place(this.cheat.runtime);
+		return { account: await this.account(), from, key: createKey(), contract, nonce: 0 };
+	}
+
+	/** So many new cheats, each at `from` if it is given. */
+	async cheaters(count: number, from?: string): Promise<readonly Searcher[]> {
+		return Promise.all(Array.from({ length: count }, () => this.cheater(from)));
 	}
 
 	/** A backrun that sends `value` wei to the searcher's contract. */
@@ -156,38 +173,25 @@ export class CheatAuction {
 		return signed({ by: account, nonce, to: contract, value, data, gasLimit });
 	}
 
-	/** A backrun that pays `value` wei, unless the block was named: see {@link nameBlock}. */
+	/** A backrun that pays `value` wei where it sees no block, by default one that was named: see {@link nameBlock}. Else 1 wei. */
 	lyingBackrun(
 		cheat: Searcher,
 		value: bigint,
-		{ tell = OWNER, reverts = false, gas = BACKRUN_GAS } = {},
+		{ tell = TELLS.owner, addresses = [], values = [], reverts = false, gas = BACKRUN_GAS }: Lie = {},
 	): Signed {
-		const data = this.cheat.abi.encodeFunctionData("run", [tell, [], [], reverts]);
+		const data = this.cheat.abi.encodeFunctionData("run", [tell, addresses, values, reverts]);
 		return this.backrun(cheat, value, data, gas);
 	}
 
-	/** The owner tells the cheat's contract at the top of the next block that this is the block. */
-	async nameBlock(owner: Searcher, cheat: Searcher): Promise<void> {
-		const { account, nonce } = owner;
-		owner.nonce += 1;
-		const { raw } = this.first(account, {
-			...{ to: cheat.contract, nonce, gasLimit: 60_000 },
-			data: this.cheat.abi.encodeFunctionData("name"),
+	/** One owner tells the contracts of the cheats at the top of the next block that this is the block. */
+	async nameBlock(cheats: readonly Searcher[]): Promise<void> {
+		const owner = await this.account(BigInt(cheats.length) * FUNDS);
+		const data = this.cheat.abi.encodeFunctionData("name");
+		const named = cheats.map(({ contract: to }, nonce) => {
+			const fees = { maxFeePerGas: FIRST_FEE, maxPriorityFeePerGas: FIRST_FEE };
+			return signed({ by: owner, nonce, to, data, gasLimit: 60_000, ...fees }).raw;
 		});
-		await this.sendToBuilder([raw]);
-	}
-
-	/** Bids `value` wei on a target alone, has that mined, and waits until it has proven the searcher. */
-	async prove(searcher: Searcher, value: bigint): Promise<void> {
-		const target = await this.target();
-		const paying = this.backrun(searcher, value);
-		const { result, error } = await this.bid(searcher, target, paying);
-		if (error !== undefined) throw new Error(error.message);
-		await this.delivered(paying);
-		await this.nextBlock();
-		searcher.nonce += 1;
-		const proven = async () => (await this.told(searcher, String(result))).provenUpTo === String(8n * value);
-		await until("the payment has proven it", proven);
+		await this.sendToBuilder(named);
 	}
 
 	/** Reads how many transactions of the searcher's are in the chain. */
@@ -197,23 +201,27 @@ export class CheatAuction {
 	}
 
 	/** Bids for the next block, and returns the outcome, with the bundle's hash as the result. */
-	bid(searcher: Searcher, target: Target, backrun: Signed, about: BidOptions = {}): Promise<Outcome> {
-		const { uuid, origin } = about;
+	bid(searcher: Searcher, target: Signed, backrun: Signed, uuid?: string): Promise<Outcome> {
 		const named = uuid === undefined ? {} : { replacementUuid: uuid };
-		return this.#ask(searcher, { txs: [target.hash, backrun.raw], ...named }, origin);
+		return this.#ask(searcher, "eth_sendBundle", { txs: [target.hash, backrun.raw], ...named });
+	}
+
+	/** Bids, and returns the bundle's hash. Throws if the bid is refused. */
+	async accepted(searcher: Searcher, target: Signed, backrun: Signed, uuid?: string): Promise<string> {
+		const { result, error } = await this.bid(searcher, target, backrun, uuid);
+		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
+		return String(result);
 	}
 
 	/** Takes back the searcher's bid with this uuid. */
-	withdraw(searcher: Searcher, uuid: string): Promise<Outcome> {
-		return this.#ask(searcher, { txs: [], replacementUuid: uuid });
+	async withdraw(searcher: Searcher, uuid: string): Promise<void> {
+		const { error } = await this.#ask(searcher, "eth_cancelBundle", { replacementUuid: uuid });
+		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
 	}
 
-	#ask({ from, key }: Searcher, bundle: object, origin?: string): Promise<Outcome> {
-		return ask("eth_sendBundle", [bundle], {
-			...{ url: this.relay.url, from, deadlineMs: DEADLINE_MS },
-			...(key === undefined ? {} : { key }),
-			...(origin === undefined ? {} : { headers: { origin } }),
-		});
+	#ask({ from, key }: Searcher, method: string, param: object): Promise<Outcome> {
+		const call = { url: this.relay.url, from, deadlineMs: DEADLINE_MS };
+		return ask(method, [param], { ...call, ...(key === undefined ? {} : { key }) });
 	}
 
 	/** Has the next block built, and waits until the relay has handled it. */
@@ -223,6 +231,25 @@ export class CheatAuction {
 		return { number, transactions };
 	}
 
+	/** A block with another coinbase, of these transactions alone, past the builder; waits until the relay has handled it. */
+	async blockBy(
+		coinbase: string,
+		txs: readonly string[],
+	): Promise<{ readonly transactions: readonly string[] }> {
+		await this.chain.rpc("anvil_setCoinbase", [coinbase]);
+		for (const raw of txs) await this.chain.rpc("eth_sendRawTransaction", [raw]);
+		await this.emptyBlock();
+		return (await this.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+			transactions: readonly string[];
+		};
+	}
+
+	/** The sender of a target uses its nonce for something else, past the relay. */
+	async replaceAtBuilder({ account: by }: Target): Promise<void> {
+		const fees = { maxFeePerGas: FIRST_FEE, maxPriorityFeePerGas: FIRST_FEE };
+		await this.sendToBuilder([signed({ by, nonce: 0, ...fees }).raw]);
+	}
+
 	/** Mines a block with nothing of ours, and waits until the relay has handled it. */
 	async emptyBlock(): Promise<void> {
 		const { number } = await this.head();
@@ -230,44 +257,53 @@ export class CheatAuction {
 		await until("the relay sees the block", async () => (await this.#head()) > number);
 	}
 
-	/** Waits until the builder has `tx` for the next block. */
-	delivered(tx: Signed): Promise<void> {
-		return this.#holds(tx);
-	}
-
 	/** Waits until the builder has `backrun` behind `target` for the next block. */
-	behind(target: Signed, backrun: Signed): Promise<void> {
-		return this.#holds(target, backrun);
+	async behind(target: Signed, backrun: Signed): Promise<void> {
+		await until(`${backrun.hash} with the builder`, () => this.backrunsOn(target).includes(backrun.hash));
 	}
 
-	/** Waits until the builder has nothing but `backrun` behind `target`. */
-	async onlyBehind(target: Signed, backrun: Signed): Promise<void> {
-		const known = [target.hash, backrun.hash];
-		await until(`nothing but ${backrun.hash} with the builder`, () =>
-			this.builder.bundles().every(({ state, transactions }) => {
-				const hashes = transactions.map(({ hash }) => hash);
-				return (
-					state !== "live" || !hashes.includes(target.hash) || hashes.every((hash) => known.includes(hash))
-				);
-			}),
+	/** Waits until the builder has these backruns behind `target`, and no others. */
+	async onlyBehind(target: Signed, backruns: readonly Signed[]): Promise<void> {
+		const expected = backruns.map(({ hash }) => hash).sort();
+		await until(`${backruns.length} bids with the builder`, () =>
+			isDeepStrictEqual([...this.backrunsOn(target)].sort(), expected),
 		);
 	}
 
-	async #holds(...txs: readonly Signed[]): Promise<void> {
-		const next = (await this.head()).number + 1;
-		await until(`${txs.map(({ hash }) => hash).join()} with the builder`, () =>
-			this.builder.bundles().some(({ transactions, firstBlock }) => {
-				const hashes = transactions.map(({ hash }) => hash);
-				return firstBlock === next && txs.every(({ hash }) => hashes.includes(hash));
-			}),
-		);
+	/** Hashes of the backruns that the builder has behind `target`. */
+	backrunsOn({ hash }: Signed): readonly string[] {
+		const orders = this.builder.liveOrders(hash);
+		return orders.flatMap(({ transactions }) => transactions.slice(1).map((one) => one.hash));
 	}
 
-	/** The status of a bundle, as its owner sees it. */
-	async told({ from, key }: Searcher, bundle: string): Promise<ToldBundle> {
+	/** What the owner of a bundle is told of it in its last block so far. */
+	async told(searcher: Searcher, bundle: string): Promise<ToldBlock> {
+		const { from, key } = searcher;
 		const call = { url: `${this.relay.url}/bundle/${bundle}`, from, deadlineMs: DEADLINE_MS };
 		const { body } = await send({ ...call, ...(key === undefined ? {} : { key }) });
-		return JSON.parse(body) as ToldBundle;
+		const last = (JSON.parse(body) as { blocks: readonly ToldBlock[] }).blocks.at(-1);
+		if (last === undefined) throw new Error(`nothing is told of ${bundle}`);
+		return last;
+	}
+
+	/** Waits until the owner is told this of the bundle in its last block. */
+	async becomes(searcher: Searcher, bundle: string, expected: Partial<ToldBlock>): Promise<void> {
+		let last: ToldBlock | undefined;
+		const isTold = async () => {
+			last = await this.told(searcher, bundle);
+			return isDeepStrictEqual({ ...last, ...expected }, last);
+		};
+		await until("the owner is told", isTold, DEADLINE_MS).catch(() =>
+			assert.deepEqual(last, { ...last, ...expected }),
+		);
+	}
+
+	/** Whether who sent the bundle has a record at a builder. */
+	async hasRecord(searcher: Searcher, bundle: string): Promise<boolean> {
+		const { blockNumber } = await this.told(searcher, bundle);
+		const param = { bundleHash: bundle, blockNumber: `0x${blockNumber.toString(16)}` };
+		const { result } = await this.#ask(searcher, "flashbots_getBundleStatsV2", param);
+		return (result as { readonly isHighPriority: boolean }).isHighPriority;
 	}
 
 	/** Sends raw transactions for the next block to the builder directly. */
@@ -287,27 +323,13 @@ export class CheatAuction {
 		if (!answer.includes('"result"')) throw new Error(`the builder says ${answer}`);
 	}
 
-	/** A transaction whose tip makes it the first in its block. */
-	first(by: TestAccount, tx: Omit<TxOptions, "by">): Signed {
-		return signed({ by, maxFeePerGas: 10n ** 14n, maxPriorityFeePerGas: 10n ** 14n, ...tx });
-	}
-
 	/** The chain's head. */
-	async head(): Promise<{
-		readonly number: number;
-		readonly hash: string;
-		readonly gasLimit: bigint;
-		readonly nextBaseFee: bigint;
-	}> {
+	async head(): Promise<{ readonly number: number; readonly hash: string; readonly timestamp: number }> {
 		const block = (await this.chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
-		const { baseFeePerGas } = (await this.chain.rpc("eth_feeHistory", ["0x1", "latest", []])) as {
-			baseFeePerGas: readonly string[];
-		};
 		return {
 			number: Number(block.number),
 			hash: String(block.hash),
-			gasLimit: BigInt(block.gasLimit ?? 0),
-			nextBaseFee: BigInt(baseFeePerGas.at(-1) ?? 0),
+			timestamp: Number(block.timestamp),
 		};
 	}
 
@@ -337,9 +359,9 @@ export class CheatAuction {
 	}
 
 	/** A new account with funds. */
-	async account(): Promise<TestAccount> {
+	async account(wei = FUNDS): Promise<TestAccount> {
 		const account = testAccount(this.#accounts++);
-		await this.chain.fund([account], FUNDS);
+		await this.chain.fund([account], wei);
 		return account;
 	}
 }
@@ -364,14 +386,14 @@ export async function startCheatAuction({ env, isMetered }: CheatAuctionOptions 
 			HOST: "127.0.0.1",
 			ETH_RPC_URL: chain.url,
 			HEAD_POLL_MS: "100",
-			BUILDERS: JSON.stringify([{ name: "dev", url: builder.url }]),
+			BUILDERS: JSON.stringify([builderRow(builder)]),
 			DATA_DIR: folder,
 			MAX_HEAD_AGE_S: "86400",
 			METRICS_TOKEN,
 			...env,
 		},
 	});
-	return new CheatAuction({ chain, builder, relay }, contracts, folder);
+	return new CheatAuction({ chain, builder, relay }, contracts("Cheat"), folder);
 }
 
 function signed(options: TxOptions): Signed {

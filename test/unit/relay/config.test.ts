@@ -31,7 +31,7 @@ test("with nothing but what is required, everything else has its documented defa
 		},
 		...{
 			REFUND_PERCENT: 90,
-			BIDS_PER_TARGET: 3,
+			BIDS_PER_TARGET: 16,
 			METRICS_TOKEN: undefined,
 			ADMIN_TOKEN: undefined,
 			MAX_CONNECTIONS_PER_CLIENT: 256,
@@ -109,7 +109,13 @@ test("a row needs a name and a URL, and has the decided defaults", () => {
 				...ROW,
 				...{ dialect: "bundle", fullPrivacy: false, refund: true, maxRefundPercent: 99 },
 				refundGas: "usual",
-				...{ cancel: "both", privateMethod: "eth_sendPrivateRawTransaction", dropping: false },
+				...{
+					cancel: "both",
+					privateMethod: "eth_sendPrivateRawTransaction",
+					dropping: false,
+					requestsPerSecond: 30,
+					feeRecipients: [],
+				},
 			},
 		],
 	});
@@ -119,9 +125,15 @@ test("every field can be set", () => {
 	const full = {
 		...{ name: "Titan.2-x_y", url: "https://user:pass@rpc.example/v1?key=k", dialect: "mev-share" },
 		...{ fullPrivacy: true, refund: false, maxRefundPercent: 0, refundGas: 21_000, cancel: "none" },
-		...{ privateMethod: "eth_sendPrivateTransaction", dropping: true },
+		...{
+			privateMethod: "eth_sendPrivateTransaction",
+			dropping: true,
+			requestsPerSecond: 50,
+			feeRecipients: [`0x${"ab".repeat(20)}`],
+		},
 	};
-	assert.deepEqual(parseBuilders([full]), { ok: true, rows: [full] });
+	const shouted = { ...full, feeRecipients: [`0x${"AB".repeat(20)}`] };
+	for (const one of [full, shouted]) assert.deepEqual(parseBuilders([one]), { ok: true, rows: [full] });
 	assert.deepEqual(BUILDER_DOCS.map(({ name }) => name).sort(), Object.keys(full).sort());
 });
 
@@ -180,6 +192,11 @@ const BAD_ROWS: readonly [string, unknown, RegExp][] = [
 	["percent below 0", [{ ...ROW, maxRefundPercent: -1 }], /^0\.maxRefundPercent: /],
 	["half a percent", [{ ...ROW, maxRefundPercent: 0.5 }], /^0\.maxRefundPercent: /],
 	["dropping as text", [{ ...ROW, dropping: "no" }], /^0\.dropping: /],
+	[
+		"a fee recipient's name",
+		[{ ...ROW, feeRecipients: ["titan"] }],
+		/^0\.feeRecipients\.0: expected an address/,
+	],
 	["a typo that would leak", [{ ...ROW, fullprivacy: true }], /^0: .*fullprivacy/i],
 	["another unknown key", [ROW, { ...ROW, name: "b", extra: 1 }], /^1: /],
 ];

@@ -5,30 +5,20 @@ pragma solidity ^0.8.24;
 /// reverts) where it takes it for the real one. How it tells them apart is said by whoever calls it.
 contract Cheat {
     enum Tell {
-        // One of the addresses has code: contracts that were put there for measuring.
-        Code,
         // The coinbase is none of the addresses.
         Coinbase,
         // The coinbase holds less than the first value, or more than the second.
         CoinbaseBalance,
         // The coinbase has no code.
         CoinbaseCode,
-        // The randomness is one of the values: nothing, or what an earlier simulation had.
+        // The randomness is one of the values: what is published to simulations.
         Randomness,
-        BaseFee,
-        GasLimit,
-        // The parent's hash, and what the history contract at the first address says of it.
-        ParentHash,
-        ParentHashInHistory,
-        // One of the addresses was touched before, or the coinbase was not.
-        Warmth,
-        // The sender does not hold the first value, or one of the addresses holds anything.
-        Balances,
-        GasPrice,
         // The owner has not said that this is the block.
         Owner,
         // The same; and in the block there are more calls, with long inputs, than anybody wants to read.
-        OwnerUnseen
+        OwnerUnseen,
+        // The same, and the randomness is even: another simulation may show something else.
+        OwnerDrawn
     }
 
     /// The block that the owner has named.
@@ -64,10 +54,6 @@ contract Cheat {
     }
 
     function isReal(Tell tell, address[] calldata addresses, uint256[] calldata values) private view returns (bool) {
-        if (tell == Tell.Code) {
-            for (uint256 i = 0; i < addresses.length; i++) if (addresses[i].code.length > 0) return false;
-            return true;
-        }
         if (tell == Tell.Coinbase) {
             for (uint256 i = 0; i < addresses.length; i++) if (addresses[i] == block.coinbase) return true;
             return false;
@@ -80,31 +66,7 @@ contract Cheat {
             for (uint256 i = 0; i < values.length; i++) if (values[i] == block.prevrandao) return false;
             return true;
         }
-        if (tell == Tell.BaseFee) return block.basefee == values[0];
-        if (tell == Tell.GasLimit) return block.gaslimit == values[0];
-        if (tell == Tell.ParentHash) return uint256(blockhash(block.number - 1)) == values[0];
-        if (tell == Tell.ParentHashInHistory) {
-            (bool found, bytes memory hash) = addresses[0].staticcall(abi.encode(block.number - 1));
-            return found && hash.length == 32 && abi.decode(hash, (uint256)) == values[0];
-        }
-        if (tell == Tell.Warmth) {
-            for (uint256 i = 0; i < addresses.length; i++) if (isWarm(addresses[i])) return false;
-            return isWarm(block.coinbase);
-        }
-        if (tell == Tell.Balances) {
-            for (uint256 i = 0; i < addresses.length; i++) if (addresses[i].balance > 0) return false;
-            return msg.sender.balance == values[0];
-        }
-        if (tell == Tell.GasPrice) return tx.gasprice == values[0];
+        if (tell == Tell.OwnerDrawn && block.prevrandao % 2 == 1) return true;
         return named == block.number;
-    }
-
-    /// EIP-2929: what was touched before costs 100 gas, else 2,600. The compiler would leave out a balance that nobody needs.
-    function isWarm(address one) private view returns (bool warm) {
-        assembly ("memory-safe") {
-            let before := gas()
-            extcodecopy(one, 0, 0, 32)
-            warm := lt(sub(before, gas()), 1000)
-        }
     }
 }

@@ -6,23 +6,30 @@ import { BundleTable, type BundleTableOptions, TABLE_LIMITS } from "../../../../
 import type { BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
-/** A table, and how what it counts changes: `-1 BEST placed`. */
+/** A table, and how what it counts and tells changes: `-1 SENT placed`. */
 function startTable(limits: BundleTableOptions = TABLE_LIMITS) {
 	const clock = new ManualClock();
 	const counted: string[] = [];
+	const told: string[] = [];
 	const table = new BundleTable(limits, {
 		clock,
 		publisher: { publish: (_topic, make) => void make() },
-		view: () => null,
+		view: (_record, { stage }) => void told.push(stage),
 		count: (_record, { stage, placed }, by) => void counted.push(`${by} ${stage}${placed ? " placed" : ""}`),
 	});
-	const open = (hash: string, owner = "me", client = owner, isSimulated = true): BundleRecord => {
-		const about = { owner, client, hash, bidder: null, target: null, firstBlock: 7, lastBlock: 7 };
+	const open = (
+		hash: string,
+		owner = "me",
+		client = owner,
+		isSimulated = true,
+		target: string | null = null,
+	): BundleRecord => {
+		const about = { owner, client, hash, bidder: null, target, firstBlock: 7, lastBlock: 7 };
 		return table.open({ ...about, receivedAt: clock.now(), isSimulated });
 	};
 	const list = (owner = "me", limit = 10, before: string | null = null) =>
 		table.bundles(owner, limit, before)?.map(({ hash }) => hash) ?? null;
-	return { clock, table, open, list, counted };
+	return { clock, table, open, list, counted, told };
 }
 
 test("an owner's list has the last to arrive first, whatever changes and whatever comes again", () => {
@@ -61,7 +68,7 @@ test("a bundle has the time of its arrival, and of the end of its first simulati
 	assert.deepEqual([early.receivedAt, early.simulatedAt], [began, began + 5]);
 });
 
-test("each status is counted once as it stands; a place that it has had stays with it", () => {
+test("each status is counted once as it stands", () => {
 	const { table, open, counted } = startTable();
 	const record = open("a");
 	const news = (change: Parameters<BundleTable["change"]>[2]) => {
@@ -69,12 +76,26 @@ test("each status is counted once as it stands; a place that it has had stays wi
 		return counted.splice(0);
 	};
 	assert.deepEqual(news({ stage: "ACCEPTED" }), ["1 ACCEPTED", "-1 ACCEPTED", "1 ACCEPTED"]);
-	assert.deepEqual(news({ stage: "RUNNER_UP" }), ["-1 ACCEPTED", "1 RUNNER_UP placed"]);
-	assert.deepEqual(news({ stage: "OUTBID" }), ["-1 RUNNER_UP placed", "1 OUTBID placed"]);
-	assert.deepEqual(news({ stage: "OUTBID" }), []);
+	assert.deepEqual(news({ stage: "SENT", placed: true }), ["-1 ACCEPTED", "1 SENT placed"]);
+	assert.deepEqual(news({ stage: "NOT_INCLUDED" }), ["-1 SENT placed", "1 NOT_INCLUDED placed"]);
+	assert.deepEqual(news({ stage: "NOT_INCLUDED" }), []);
 	const delivery = { at: 1, builder: "one", kind: "bundle", answer: "accepted", ms: 1 } as const;
 	table.delivered(record, 7, delivery);
 	assert.deepEqual(counted.splice(0), []);
 	table.delivered(record, 8, delivery);
 	assert.deepEqual(counted, ["1 ACCEPTED"]);
+});
+
+test("a builder's answer to a bid is told with the block alone, to a plain bundle at once", () => {
+	for (const target of ["0xT", null]) {
+		const { table, open, told } = startTable();
+		const record = open("a", "me", "me", true, target);
+		table.change(record, 7, { stage: "ACCEPTED" });
+		told.splice(0);
+		table.delivered(record, 7, { at: 1, builder: "one", kind: "bundle", answer: "accepted", ms: 1 });
+		assert.deepEqual(told.splice(0), target === null ? ["ACCEPTED"] : []);
+		table.change(record, 7, { stage: "LOST", isTold: true });
+		table.delivered(record, 7, { at: 1, builder: "two", kind: "bundle", answer: "accepted", ms: 1 });
+		assert.deepEqual(told, ["LOST", "LOST"]);
+	}
 });

@@ -4,10 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { backrunName } from "../../../../relay/auction/bid.ts";
 import { nameOf } from "../../../../relay/auction/plainBundle.ts";
+import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 
-test("a bid is named by client and target, a plain bundle by its uuid or its content, and no two names collide", () => {
+const bidName = (target: string, from: string) =>
+	backrunName({ target, backrun: { from } as DecodedTransaction });
+
+test("a bid is named by its sender and target, a plain bundle by its uuid or its content, and no two names collide", () => {
 	const names = [
-		...[backrunName("0xt", "me"), backrunName("0xu", "me"), backrunName("0xt", "you")],
+		...[bidName("0xt", "me"), bidName("0xu", "me"), bidName("0xt", "you")],
 		nameOf("me", "u", ["0xb", 101, 101]),
 		nameOf("you", "u", ["0xb", 101, 101]),
 		nameOf("me", "0xb", []),

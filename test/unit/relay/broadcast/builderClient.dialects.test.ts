@@ -90,7 +90,13 @@ function sent(dialect: BuilderRow["dialect"], options: Options): unknown {
 			{ tx: TARGET, mayRevert: options.targetMayRevert ?? true, mayDrop: false },
 			{ tx: BACKRUN, mayRevert: options.backrunMayRevert ?? false, mayDrop: options.mayDrop ?? true },
 		],
-		...{ client: "192.0.2.1", requestId: null, isPlain: false, block: 255, times: options.times ?? null },
+		...{
+			client: "192.0.2.1",
+			requestId: null,
+			kind: "bid" as const,
+			block: 255,
+			times: options.times ?? null,
+		},
 		refund: options.refund === undefined ? REFUND : options.refund,
 	};
 	return json(bundleCall(row({ dialect, ...options.row }), bundle, UUID));

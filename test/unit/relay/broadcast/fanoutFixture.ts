@@ -7,7 +7,7 @@ import { after } from "node:test";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
 import { Fanout, type FanoutDependencies } from "../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
-import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
+import type { BundleKind, OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { signHash } from "../../../../shared/ethereum/signatures.ts";
 import { silentLogger } from "../../../../shared/log.ts";
@@ -89,9 +89,9 @@ export const REFUND = { percent: 90, recipient: testAccount(9).address, bodyIdx:
 /** A bid on TARGET; `nonce` tells one backrun from another. */
 export function bid(
 	name: string,
-	options: { nonce?: number; block?: number; refund?: null; client?: string; isPlain?: boolean } = {},
+	options: { nonce?: number; block?: number; refund?: null; client?: string; kind?: BundleKind } = {},
 ): OutgoingBundle {
-	const { client = "192.0.2.1", isPlain = false } = options;
+	const { client = "192.0.2.1", kind = "bid" } = options;
 	const backrun = signedTransaction({ by: testAccount(8), nonce: options.nonce ?? 0 });
 	return {
 		name,
@@ -101,7 +101,7 @@ export function bid(
 		],
 		...{ block: options.block ?? 101, times: null },
 		refund: options.refund === undefined ? REFUND : options.refund,
-		...{ client, requestId: null, isPlain },
+		...{ client, requestId: null, kind },
 	};
 }
 

@@ -8,9 +8,9 @@ import { ManualClock } from "../../../support/manualClock.ts";
 
 /**
  * A lane whose sends wait until they are answered by name. `a1` is an item of client and sender `a`, `a/1` one with a key
- * of its own, `plain a1` that client's plain bundle, `cancel a1` the cancel of an item.
+ * of its own, `plain a1` that client's plain bundle, `bid a1` its bid with slot 1, `cancel a1` the cancel of an item.
  */
-function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
+function fixture({ capacity = 100, concurrency = 1, perSecond = 1_000 }: Partial<LaneOptions> = {}) {
 	const clock = new ManualClock();
 	const sent: string[] = [];
 	const answers: [string, DeliveryAnswer][] = [];
@@ -19,24 +19,29 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	const held = { is: true };
 	/** Names of what is signed later, each with what gives the signature. */
 	const signing = new Map<string, (() => void) | null>();
-	const lane = new Lane(options, {
-		clock,
-		maySend: () => held.is,
-		send: ({ body, signature }, rights) => {
-			const name = String(body);
-			mayRepeat.set(name, () => rights.mayRepeat());
-			assert.equal(signature, `signed ${name}`);
-			sent.push(name);
-			return new Promise((resolve) => open.set(name, resolve));
+	const lane = new Lane(
+		{ capacity, concurrency, perSecond },
+		{
+			clock,
+			maySend: () => held.is,
+			send: ({ body, signature }, rights) => {
+				const name = String(body);
+				mayRepeat.set(name, () => rights.mayRepeat());
+				assert.equal(signature, `signed ${name}`);
+				sent.push(name);
+				return new Promise((resolve) => open.set(name, resolve));
+			},
 		},
-	});
+	);
 	const push = (name: string, block = 101, more: Partial<LaneItem> = {}): void => {
 		const subject = name.replace("cancel ", "");
-		const isPlain = subject.startsWith("plain ");
-		const client = subject.replace("plain ", "").slice(0, 1);
-		const key = isPlain || subject.includes("/") ? subject : client;
+		const kind = subject.startsWith("plain ") ? "plain" : subject.startsWith("bid ") ? "bid" : "user";
+		const client = subject.replace(/^(plain|bid) /, "").slice(0, 1);
+		const key = kind !== "user" || subject.includes("/") ? subject : client;
+		const slot = Number(subject.at(-1));
 		lane.push({
-			...{ key, subject, client, isPlain, block, requestId: null, urgent: name.startsWith("cancel ") },
+			...{ key, subject, client, kind, block, requestId: null, urgent: name.startsWith("cancel ") },
+			...(kind === "bid" ? { slot } : {}),
 			make() {
 				const signed = { body: Buffer.from(name), signature: `signed ${name}` };
 				if (!signing.has(name)) return signed;
@@ -111,6 +116,14 @@ const TURNS: Readonly<Record<string, Row>> = {
 		],
 		sent: ["r", "cancel a/1", "cancel a/2", "a/1", "b1", "a/2", "plain a4", "plain a5"],
 		unsent: ["a/3", "plain a6", "cancel a/3"],
+	},
+	"bids go behind users' transactions and cancels, the first slot of each target before the second of any": {
+		pushed: ["r", "bid a2", "bid a1", "bid b2", "bid c1", "u1", "cancel v1", "bid b1"],
+		sent: ["r", "cancel v1", "u1", "bid a1", "bid c1", "bid b1", "bid a2", "bid b2"],
+	},
+	"a bid's cancel goes before other bids, and plain bundles take turns with all bids": {
+		pushed: ["r", "plain p1", "bid a2", "cancel bid b1", "plain p2", "bid a3"],
+		sent: ["r", "plain p1", "cancel bid b1", "bid a2", "bid a3", "plain p2"],
 	},
 	"plain bundles of many clients take no user's room": {
 		capacity: 2,
@@ -271,4 +284,29 @@ test("what waits for the head or an earlier block is answered unsent; cancels ar
 	lane.setHead(100);
 	push("fresh", 101);
 	assert.equal(sent.at(-1), "fresh");
+});
+
+test("searchers have three quarters of a second's requests; users' are never held back, and count", async () => {
+	const { push, answer, sent, clock } = fixture({ perSecond: 8 });
+	const goOn = async (): Promise<readonly string[]> => {
+		for (let name = sent.at(-1); name !== undefined; name = sent.length > 0 ? sent.at(-1) : undefined) {
+			const before = sent.length;
+			await answer(name);
+			if (sent.length === before) break;
+		}
+		return sent.splice(0);
+	};
+	for (let i = 1; i <= 9; i += 1) push(`bid a${i}`);
+	assert.deepEqual(
+		await goOn(),
+		[1, 2, 3, 4, 5, 6].map((i) => `bid a${i}`),
+	);
+	await clock.advance(600);
+	for (const name of ["u1", "u2", "u3"]) push(name);
+	assert.deepEqual(await goOn(), ["u1", "u2", "u3"]);
+	await clock.advance(399);
+	assert.deepEqual(sent, []);
+	// The six of the first moment are a second old, and the three of users are not.
+	await clock.advance(1);
+	assert.deepEqual(await goOn(), ["bid a7", "bid a8", "bid a9"]);
 });

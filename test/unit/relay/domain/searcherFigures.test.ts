@@ -6,17 +6,18 @@ import type { BundleReason, BundleStage } from "../../../../relay/domain/bundleS
 import { count, dayOf, dayText, noFigures } from "../../../../relay/domain/searcherFigures.ts";
 
 const TARGET = `0x${"0b".repeat(32)}`;
-/** Stage, reason, whether builders were to have it, wei paid; what it adds beside one bid. */
+/** Stage, reason, whether builders had it, wei paid; what it adds beside one bid. */
 const CASES: readonly (readonly [BundleStage, BundleReason | null, boolean, bigint | null, object])[] = [
 	["ACCEPTED", null, false, null, {}],
-	["BEST", null, true, null, { places: 1 }],
-	["OUTBID", null, false, null, {}],
-	["OUTBID", null, true, null, { places: 1 }],
+	["SENT", null, true, null, { places: 1 }],
 	["INCLUDED", null, true, 7n, { places: 1, landed: 1, paid: 7n }],
 	["INCLUDED", null, true, null, { places: 1, landed: 1 }],
-	["NOT_INCLUDED", "outbid", false, null, { lost: { outbid: 1 } }],
+	["LOST", null, true, 7n, { places: 1, lost: { LOST: 1 } }],
+	["NOT_PLACED", null, false, null, { lost: { NOT_PLACED: 1 } }],
+	["NOT_PLACED", "reverted", false, null, { lost: { reverted: 1 } }],
+	["TARGET_NOT_MINED", null, false, null, { lost: { TARGET_NOT_MINED: 1 } }],
 	["NOT_INCLUDED", "notChosen", true, null, { places: 1, lost: { notChosen: 1 } }],
-	["DROPPED", "targetGone", false, null, { lost: { targetGone: 1 } }],
+	["DROPPED", "invalid", false, null, { lost: { invalid: 1 } }],
 	["REPLACED", null, true, null, { places: 1, withdrawn: 1 }],
 	["CANCELLED", null, false, null, { withdrawn: 1 }],
 ];
@@ -40,9 +41,9 @@ for (const [stage, reason, placed, paid, adds] of CASES) {
 
 test("a reason that comes twice counts twice", () => {
 	const figures = noFigures(3);
-	const status = { stage: "DROPPED", reason: "barred", placed: false, paid: null } as const;
+	const status = { stage: "DROPPED", reason: "invalid", placed: false, paid: null } as const;
 	for (let i = 0; i < 2; i += 1) count(figures, { target: TARGET }, status, 1);
-	assert.deepEqual(figures.lost, { barred: 2 });
+	assert.deepEqual(figures.lost, { invalid: 2 });
 });
 
 test("a day begins at midnight UTC", () => {

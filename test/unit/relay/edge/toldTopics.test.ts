@@ -32,9 +32,9 @@ const ROWS: readonly (readonly [
 	],
 	// Of a bundle, block by block.
 	[
-		[status("BEST", { block: 1 }), status("ACCEPTED", { block: 2 })],
-		[status("ACCEPTED", { block: 1 }), status("BEST", { block: 1 }), status("BEST", { block: 2 })],
-		[status("BEST", { block: 2 })],
+		[status("SENT", { block: 1 }), status("ACCEPTED", { block: 2 })],
+		[status("ACCEPTED", { block: 1 }), status("SENT", { block: 1 }), status("SENT", { block: 2 })],
+		[status("SENT", { block: 2 })],
 	],
 	[[], [status("PENDING")], [status("PENDING")]],
 ];

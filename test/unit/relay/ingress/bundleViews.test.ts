@@ -1,24 +1,23 @@
-// A bundle's status as JSON: by how much it was outbid, and its bidder's standing.
+// A bundle's status as JSON: what it claimed and what was paid, and what is told only with the block.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
-import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleViews.ts";
+import type { BundleBlockStatus, BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
+import { bundleBlockView } from "../../../../relay/ingress/bundleViews.ts";
 
 const HASH = `0x${"0a".repeat(32)}`;
 const TARGET = `0x${"0b".repeat(32)}`;
 const BLOCK_HASH = `0x${"0c".repeat(32)}`;
-const BACKRUN = `0x${"0d".repeat(32)}`;
 const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
 
-const outbid: BundleBlockStatus = {
+const lost: BundleBlockStatus = {
 	block: 7,
-	stage: "NOT_INCLUDED",
-	reason: "outbid",
+	stage: "LOST",
+	reason: null,
 	bid: 10n ** 18n + 1n,
-	winner: { backrun: BACKRUN, paid: 10n ** 18n + 4n },
-	paid: null,
+	paid: 10n ** 18n + 4n,
 	placed: true,
+	isTold: true,
 	blockHash: null,
 	since: AT,
 	at: AT + 1000,
@@ -29,9 +28,9 @@ const waiting: BundleBlockStatus = {
 	stage: "ACCEPTED",
 	reason: null,
 	bid: null,
-	winner: null,
 	paid: 5n,
 	placed: false,
+	isTold: false,
 	blockHash: BLOCK_HASH,
 	since: AT,
 	at: AT,
@@ -47,40 +46,22 @@ const record: BundleRecord = {
 	simulatedAt: AT + 2,
 	firstBlock: 7,
 	lastBlock: 8,
-	blocks: [outbid, waiting],
+	blocks: [lost, waiting],
 };
 
-test("one whose bidder is barred, proven or spent says so", () => {
-	const bar = { until: 40, bid: 10n, paid: 1n, block: 8 };
-	const barred = { until: 40, bid: "10", paid: "1", block: 8 };
-	const plain = bundleView(record, null) as object;
-	for (const [standing, told] of [
-		[
-			{ bar, provenUpTo: 0n, spentUntil: null },
-			{ barred, provenUpTo: "0", spentUntil: null },
-		],
-		[
-			{ bar: null, provenUpTo: 80n, spentUntil: null },
-			{ barred: null, provenUpTo: "80", spentUntil: null },
-		],
-		[
-			{ bar: null, provenUpTo: 0n, spentUntil: 72 },
-			{ barred: null, provenUpTo: "0", spentUntil: 72 },
-		],
-		[{ bar: null, provenUpTo: 0n, spentUntil: null }, {}],
-	] as const satisfies readonly (readonly [Standing, object])[]) {
-		assert.deepEqual(bundleView(record, standing), { ...plain, ...told });
-	}
+const builders = [
+	{ builder: "one", kind: "bundle", answer: "accepted", ms: 12.5, at: new Date(AT).toISOString() },
+];
+
+test("a bid that lost says what it claimed, what was paid instead, and which builders had it", () => {
+	assert.deepEqual(bundleBlockView(record, lost), {
+		...{ bundleHash: HASH, target: TARGET, blockNumber: 7, stage: "LOST", reason: null },
+		...{ bid: "1000000000000000001", paid: "1000000000000000004", blockHash: null },
+		...{ at: new Date(AT + 1000).toISOString(), builders },
+	});
 });
 
-test("by how much it was outbid is what the other really paid more: nothing where it paid less, or that is not known", () => {
-	for (const [paid, told] of [
-		[10n ** 18n + 1n, "0"],
-		[10n ** 18n, null],
-		[null, null],
-	] as const) {
-		const winner = { backrun: BACKRUN, paid };
-		const view = bundleBlockView(record, { ...outbid, winner }, null) as { outbidBy: unknown };
-		assert.equal(view.outbidBy, told);
-	}
+test("before its block it says nothing of builders", () => {
+	const view = bundleBlockView(record, { ...lost, stage: "ACCEPTED", paid: null, isTold: false });
+	assert.deepEqual((view as { builders: unknown }).builders, []);
 });

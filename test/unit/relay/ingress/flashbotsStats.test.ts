@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
+import type { BundleBlockStatus, BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
 import { noFigures } from "../../../../relay/domain/searcherFigures.ts";
 import {
 	bundleStats,
@@ -18,7 +18,7 @@ const delivery = (builder: string, answer: "accepted" | "rejected" | "unsent", m
 	({ at: AT + ms, builder, kind: "bundle", answer, ms: 2 }) as const;
 
 const status: BundleBlockStatus = {
-	...{ block: 7, stage: "BEST", reason: null, bid: 80n, winner: null, paid: null, placed: true },
+	...{ block: 7, stage: "LOST", reason: null, bid: 80n, paid: null, placed: true, isTold: true },
 	...{ blockHash: null, since: AT, at: AT },
 	deliveries: [
 		delivery("full", "unsent", 8),
@@ -39,7 +39,6 @@ const record: BundleRecord = {
 	},
 	...{ firstBlock: 7, lastBlock: 8, blocks: [status] },
 };
-const standing = (provenUpTo: bigint): Standing => ({ bar: null, provenUpTo, spentUntil: null });
 const both = {
 	isSimulated: true,
 	isHighPriority: true,
@@ -49,8 +48,8 @@ const both = {
 };
 
 test("a bundle in its block, in both shapes", () => {
-	assert.deepEqual(bundleStatsV2(record, 7, standing(80n)), { ...both, receivedAt: at(0) });
-	assert.deepEqual(bundleStats(record, 7, standing(80n)), {
+	assert.deepEqual(bundleStatsV2(record, 7, true), { ...both, receivedAt: at(0) });
+	assert.deepEqual(bundleStats(record, 7, true), {
 		...{ ...both, submittedAt: at(0), isSentToMiners: true, sentToMinersAt: at(10) },
 	});
 });
@@ -62,8 +61,8 @@ test("nobody's bundle, and one that was not for that block, have flags and empty
 		[bundleStats, { isSentToMiners: false }],
 		[bundleStatsV2, {}],
 	] as const) {
-		assert.deepEqual(stats(null, 7, null), { ...unknown, ...more });
-		assert.deepEqual(stats(record, 8, standing(80n)), { ...unknown, ...more });
+		assert.deepEqual(stats(null, 7, false), { ...unknown, ...more });
+		assert.deepEqual(stats(record, 8, true), { ...unknown, ...more });
 	}
 });
 
@@ -107,7 +106,7 @@ test("ethers-flashbots of Rust reads every answer: each field that it declares h
 		const told =
 			name === "userStats" || name === "userStatsV2"
 				? [answers[name](figures)]
-				: [record, early, null].map((one) => answers[name as "bundleStats"](one, 7, one && standing(80n)));
+				: [record, early, null].map((one) => answers[name as "bundleStats"](one, 7, true));
 		for (const one of told as Record<string, unknown>[])
 			for (const [field, check] of Object.entries(fields))
 				assert.ok(check(one[field]), `${name}.${field}: ${JSON.stringify(one[field])}`);
@@ -117,24 +116,18 @@ test("ethers-flashbots of Rust reads every answer: each field that it declares h
 test("of one that no builder has yet, and that was withdrawn before its simulation had ended, the times are null", () => {
 	const early = { ...record, simulatedAt: null, blocks: [{ ...status, deliveries: [] }] };
 	const none = { isSimulated: false, simulatedAt: null, consideredByBuildersAt: [], sealedByBuildersAt: [] };
-	assert.deepEqual(bundleStats(early, 7, standing(80n)), {
+	assert.deepEqual(bundleStats(early, 7, true), {
 		...{ ...none, isHighPriority: true, submittedAt: at(0), isSentToMiners: false, sentToMinersAt: null },
 	});
 });
 
-test("only a bid that its sender is proven for has priority", () => {
-	const priority = (one: BundleRecord, stands: Standing | null) =>
-		(bundleStatsV2(one, 7, stands) as { isHighPriority: boolean }).isHighPriority;
-	const plain = { ...record, blocks: [{ ...status, bid: null }] };
-	assert.deepEqual(
-		[
-			priority(record, standing(79n)),
-			priority(record, null),
-			priority(plain, standing(80n)),
-			priority(plain, null),
-		],
-		[false, false, false, false],
-	);
+test("a bid whose bidder has a record has priority; before its block nothing is told of builders", () => {
+	const stats = (one: BundleRecord, hasRecord: boolean) =>
+		bundleStatsV2(one, 7, hasRecord) as { isHighPriority: boolean; consideredByBuildersAt: unknown[] };
+	assert.deepEqual([stats(record, true).isHighPriority, stats(record, false).isHighPriority], [true, false]);
+	const before = { ...record, blocks: [{ ...status, stage: "ACCEPTED" as const, isTold: false }] };
+	assert.deepEqual(stats(before, true).consideredByBuildersAt, []);
+	assert.deepEqual((bundleStats(before, 7, true) as { isSentToMiners: boolean }).isSentToMiners, false);
 });
 
 test("what was paid today, in seven days and ever, in both shapes", () => {

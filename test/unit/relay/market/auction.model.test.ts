@@ -1,22 +1,26 @@
 // Properties of the auction, tested against a small model: random bids, replacements, cancels, heads, payments in full and short, backruns
 // elsewhere in the block, reorganisations, restarts, failing or missing simulations, restricted builders, and targets that fail,
-// end or come back. After each step each builder must have the bids that a brute-force model finds, and nobody is barred unfairly.
+// end or come back. After each step each builder must have the bids that a brute-force model finds, and before its block no bid is
+// told anything but that it was accepted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { drawing } from "../../../../relay/auction/slots.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { sized } from "../../../support/length.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { CLIENTS, CORNERS, type Command, command, OWNERS, SELDOM, TARGETS } from "./auctionCommands.ts";
 import type { Pays } from "./auctionFakes.ts";
-import { AuctionFixture } from "./auctionFixture.ts";
+import { AuctionFixture, SECRET } from "./auctionFixture.ts";
 
 /** So few as 40 come to each corner with some seeds alone. */
 const RUNS = sized<{ numRuns: number; seed?: number }>({ numRuns: 40, seed: 1 }, { numRuns: 1_000 });
 const BUILDERS = ["a", "b"];
-const RETRY_MS = 600;
+/** Longer than a retry, and than a slot waits to be sent again. */
+const WAIT_MS = 1_100;
+const SLOTS = 4;
 
 interface ModelBid {
 	readonly label: string;
@@ -55,7 +59,7 @@ const UNIT = 100n;
 
 /** Fixture and model side by side. */
 class Run {
-	readonly fixture = new AuctionFixture({ places: 3, refunding: BUILDERS });
+	readonly fixture = new AuctionFixture({ slots: SLOTS, refunding: BUILDERS });
 	readonly seen: Set<string>;
 	#targets: (PrivateTransaction | null)[] = [];
 	/** The newest target in the place of each that a command can name. */
@@ -67,8 +71,6 @@ class Run {
 	#out = { now: new Set<string>(), coming: new Set<string>() };
 	#failing = { now: new Set<number>(), coming: new Set<number>() };
 	readonly #payments: ModelPayment[] = [];
-	/** Blocks for which a sender or an address had a place in vain with a bid that was not proven. */
-	readonly #had: { readonly party: string; readonly block: number; readonly value: bigint }[] = [];
 	#chain: Block[] = [];
 	/** What each builder would put behind a target: by builder and name, with the block. */
 	readonly #held = new Map<string, { label: string; target: string; block: number }>();
@@ -76,6 +78,8 @@ class Run {
 	constructor(seen: Set<string>) {
 		this.seen = seen;
 		const { builders } = this.fixture;
+		// All blocks are this one's: at the other nobody has a record.
+		builders.coinbases.set("0xminer", ["a"]);
 		builders.sendBundle = (bundle, names, _answered, leaves) => {
 			leaves?.();
 			const [target, backrun] = bundle.transactions.map(({ tx }) => builders.labelOf(tx.hash));
@@ -119,7 +123,10 @@ class Run {
 		if (one.do === "mined") await this.#mine(one);
 		if (one.do === "restart") await this.#restart();
 		if (one.do === "ends") await this.#end(one.target);
-		await this.fixture.turn();
+		for (let i = 0; i < 3; i += 1) {
+			await this.fixture.clock.advance(WAIT_MS);
+			await this.fixture.turn();
+		}
 		this.#compare(JSON.stringify(one));
 	}
 
@@ -159,13 +166,10 @@ class Run {
 				backrun: rawTransaction(tx),
 			})
 			.catch((thrown: Error) => ({ outcome: "rejected" as const, code: thrown.message }));
-		const isBarred = this.#isBarred(modelBid);
 		const isUnknown = this.#out.now.has(client) || this.#failing.now.has(one.target);
-		const expected = isBarred || isUnknown ? "rejected" : "accepted";
-		assert.equal(outcome.outcome, expected, JSON.stringify(outcome));
+		assert.equal(outcome.outcome, isUnknown ? "rejected" : "accepted", JSON.stringify(outcome));
 		if (outcome.outcome === "rejected") {
-			if (isBarred) assert.equal(outcome.code, "BARRED");
-			this.seen.add(isBarred ? "barred" : "rejected");
+			this.seen.add("rejected");
 			return;
 		}
 		for (const old of this.#bids)
@@ -208,14 +212,7 @@ class Run {
 	}
 
 	async #next(mined: readonly { tx: { hash: string; from: string } }[]): Promise<void> {
-		const { next } = this.fixture;
-		const out = new Set(
-			[...this.#held.values()].filter(({ block }) => block === next).map(({ label }) => label),
-		);
-		this.#advance(
-			out,
-			mined.map(({ tx }) => tx.hash),
-		);
+		this.#advance();
 		await this.fixture.block(mined);
 		await this.#worked();
 	}
@@ -223,12 +220,9 @@ class Run {
 	/** A ledger that is loaded from the disk answers the same. */
 	async #restart(): Promise<void> {
 		const ledger = await this.fixture.restartedLedger();
-		for (const { owner, client, sender } of this.#bids) {
-			const bidder = { owner, client, sender };
-			const now = this.fixture.market.ledger;
-			assert.deepEqual(ledger.bar(bidder), now.bar(bidder));
-			assert.equal(ledger.provenUpTo(bidder), now.provenUpTo(bidder));
-		}
+		for (const one of this.#bids)
+			for (const builder of BUILDERS)
+				assert.equal(ledger.recordOf(builder, bidderOf(one)), this.#recordAt(builder, one));
 		this.seen.add("restarted");
 	}
 
@@ -239,9 +233,7 @@ class Run {
 		this.#chain.pop();
 		this.seen.add("reorganised");
 		const mined = gone.transactions.map(({ hash, from }) => ({ tx: { hash, from } }));
-		// What had landed was out for that block, and may not be in the one that came instead.
-		const was = this.#bids.filter((one) => one.landed === gone.hash).map(({ label }) => label);
-		this.#advance(new Set(was), keeps ? mined.map(({ tx }) => tx.hash) : []);
+		this.#advance();
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.transactions.reorged(fixture.transactions.records.get(entry.tx.hash) ?? assert.fail());
@@ -285,18 +277,8 @@ class Run {
 		one.over = true;
 	}
 
-	/** What the next head brings, with these bids out for it and these transactions in it. */
-	#advance(out: ReadonlySet<string>, mined: readonly string[]): void {
-		for (const one of this.#bids) {
-			const target = this.#entries[one.target]?.tx.hash ?? "";
-			const place = mined.indexOf(target);
-			// Where the target is not mined, nobody could land behind it.
-			const isInVain = place >= 0 && mined[place + 1] !== one.hash;
-			if (!out.has(one.label) || !isInVain || this.#isProven(one)) continue;
-			const { value } = one;
-			for (const party of [one.sender, one.client])
-				this.#had.push({ party, block: this.fixture.next, value: value ?? 0n });
-		}
+	/** What the next head brings. */
+	#advance(): void {
 		this.#out.now = new Set(this.#out.coming);
 		this.#failing.now = new Set(this.#failing.coming);
 		for (const one of this.#bids) {
@@ -321,7 +303,7 @@ class Run {
 				if (one.target !== i) continue;
 				if (behind === one.hash) {
 					const paid = this.fixture.transfers.get(one.hash) ?? null;
-					this.#payments.push({ block, by: { ...one }, paid });
+					this.#payments.push({ block, by: one, paid });
 				}
 				if (behind === one.hash && !one.over) one.landed = block.hash;
 				else if (one.landed === null) this.#over(one, "target mined");
@@ -330,74 +312,26 @@ class Run {
 		}
 		for (const one of this.#bids)
 			if (one.landed === null && (one.last <= block.number || !this.#targets[one.target])) one.over = true;
-		for (const one of this.#bids) if (this.#isLive(one) && this.#isBarred(one)) this.#over(one, "left");
 	}
 
 	async #worked(): Promise<void> {
 		const { fixture } = this;
 		if (this.#chain.at(-1) !== fixture.head && !this.#chain.includes(fixture.head)) this.#land(fixture.head);
 		for (const target of this.#targets) if (target) await fixture.look(target);
-		// What the node gave no verdict on is tried again, in vain.
-		await fixture.clock.advance(RETRY_MS);
 	}
 
 	#isLive(one: ModelBid): boolean {
 		return !one.over && one.landed === null && this.#targets[one.target] !== null;
 	}
 
-	/** The payments of whoever `is` in the chain as it stands. */
-	#paid(is: (by: ModelBid) => boolean): readonly (ModelPayment & { readonly isShort: boolean })[] {
-		return this.#payments
-			.filter(({ block, by }) => this.#chain.some(({ hash }) => hash === block.hash) && is(by))
-			.map((one) => ({
-				...one,
-				isShort: one.paid !== null && one.paid < ((one.by.value ?? 0n) * 99n) / 100n,
-			}));
-	}
-
-	/** Whether its address or its signer has paid short lately; or its sender, unless it has paid in full by one of these. */
-	#isBarred(one: ModelBid): boolean {
-		const { owner, client, sender } = one;
-		const isBarred = (is: (by: ModelBid) => boolean) => {
-			const short = this.#paid(is).filter(({ isShort }) => isShort);
-			return short.some(({ block }, i) => block.number + 32 * 2 ** i >= this.fixture.next);
-		};
-		return (
-			isBarred((by) => by.owner === owner) ||
-			isBarred((by) => by.client === client) ||
-			(isBarred((by) => by.sender === sender) && this.#provenUpTo(one) === 0n)
+	/** What its bidder has left at a builder: a tenth of what it paid, by the chain as it stands. */
+	#recordAt(builder: string, one: ModelBid): bigint {
+		if (builder !== "a") return 0n;
+		const paid = this.#payments.filter(
+			({ block, by }) =>
+				this.#chain.some(({ hash }) => hash === block.hash) && bidderOf(by) === bidderOf(one),
 		);
-	}
-
-	#isProven(one: ModelBid): boolean {
-		return (one.value ?? 0n) <= this.#provenUpTo(one);
-	}
-
-	/** Eight times what its sender has paid most by its address or signer, and with none of that one's has been short since. */
-	#provenUpTo({ owner, client, sender }: ModelBid): bigint {
-		const all = this.#paid((by) => by.sender === sender);
-		const good = all.filter(({ by, isShort }, i) => {
-			const isOver = all
-				.slice(i)
-				.some((one) => one.isShort && (one.by.owner === by.owner || one.by.client === by.client));
-			return !isShort && !isOver && (by.owner === owner || by.client === client);
-		});
-		return good.reduce((most, { paid }) => (8n * (paid ?? 0n) > most ? 8n * (paid ?? 0n) : most), 0n);
-	}
-
-	#isSpent(one: ModelBid): boolean {
-		return [one.sender, one.client].some((party) => {
-			const landed = this.#paid((by) => by.sender === party || by.client === party);
-			const isMadeUp = ({ block, value }: { readonly block: number; readonly value: bigint }) =>
-				landed.some(
-					(later) =>
-						!later.isShort &&
-						later.block.number >= block &&
-						(later.paid === null || 8n * later.paid >= value),
-				);
-			const vain = this.#had.filter((had) => had.party === party && !isMadeUp(had)).map(({ block }) => block);
-			return new Set(vain).size >= 3;
-		});
+		return paid.reduce((sum, { paid }) => sum + (paid ?? 0n) - ((paid ?? 0n) * 90n) / 100n, 0n);
 	}
 
 	#isValid(one: ModelBid): boolean {
@@ -407,80 +341,96 @@ class Run {
 		return this.#isLive(one) && isKnown && one.first <= next && next <= one.last;
 	}
 
-	/** What a builder shall have: of each target the best proven bid, then the next best of what is left, again and again. */
-	#best(builder: string): readonly ModelBid[] {
-		const valid = this.#bids.filter((one) => this.#isValid(one) && (one.builders?.includes(builder) ?? true));
-		const spent = new Set(valid.filter((one) => !this.#isProven(one) && this.#isSpent(one)));
-		if (spent.size > 0) this.seen.add("spent");
-		const chosen: ModelBid[] = [];
-		const choose = (from: readonly ModelBid[], most: number): void => {
-			for (;;) {
-				const free = from.filter((one) => chosen.every((other) => !isRival(one, other)));
-				const left = free.filter(({ target }) => chosen.filter((one) => one.target === target).length < most);
-				if (left.length < free.length && most > 1) this.seen.add("no place");
-				const [first] = left;
-				if (first === undefined) return;
-				chosen.push(left.reduce((best, one) => (this.#isBefore(one, best) ? one : best), first));
-			}
-		};
-		const proven = valid.filter((one) => this.#isProven(one));
-		choose(proven, 1);
-		if (chosen.length > 0) this.seen.add("proven");
-		for (const one of chosen) {
-			const others = valid.filter(({ target, client }) => target === one.target && client !== one.client);
-			const dearer = others.filter((other) => isBetter(other, one) && !spent.has(other));
-			if (new Set(dearer.map(({ client }) => client)).size > 3) this.seen.add("proven before dearer ones");
-		}
-		choose(
-			valid.filter((one) => !spent.has(one)),
-			3,
+	/** What a builder shall have of a target: half by record, a quarter by bid, the rest by lot, each drawn anew among what is left. */
+	#best(builder: string, target: number): readonly ModelBid[] {
+		const valid = this.#bids.filter(
+			(one) => one.target === target && this.#isValid(one) && (one.builders?.includes(builder) ?? true),
 		);
-		choose([...spent], 3);
-		for (const dearest of proven) {
-			const rivals = valid.filter((one) => one.target === dearest.target || one.sender === dearest.sender);
-			if (rivals.every((one) => one === dearest || isBetter(dearest, one)))
-				assert.ok(chosen.includes(dearest), "a proven bid that is the dearest is out");
+		const drawn = drawing(SECRET, this.fixture.next, this.#entries[target]?.tx.hash ?? "");
+		const draw = valid.length > SLOTS ? drawn : () => 0.5;
+		const chosen: ModelBid[] = [];
+		/** Clients that have a slot by bid or by lot, and how many each network has by lot. */
+		const clients = new Set<string>();
+		const inNetwork = new Map<string, number>();
+		const free = () => valid.filter((one) => chosen.every(({ sender }) => sender !== one.sender));
+		const first = (from: readonly ModelBid[], isBefore: (one: ModelBid, than: ModelBid) => boolean) =>
+			from.length === 0 ? undefined : from.reduce((best, one) => (isBefore(one, best) ? one : best));
+		const chance = (one: ModelBid) =>
+			-Math.log(draw(`bidder ${bidderOf(one)}`)) / Number(this.#recordAt(builder, one));
+		const had = new Set<string>();
+		for (let i = 0; i < SLOTS / 2; i += 1) {
+			const from = free().filter((one) => this.#recordAt(builder, one) > 0n && !had.has(bidderOf(one)));
+			const one = first(from, (a, b) => (chance(a) === chance(b) ? isBetter(a, b) : chance(a) < chance(b)));
+			if (one === undefined) break;
+			chosen.push(one);
+			had.add(bidderOf(one));
+			this.seen.add("by record");
 		}
+		for (let i = 0; i < SLOTS / 4; i += 1) {
+			const one = first(
+				free().filter(({ client }) => !clients.has(client)),
+				isBetter,
+			);
+			if (one === undefined) break;
+			chosen.push(one);
+			clients.add(one.client);
+		}
+		while (chosen.length < SLOTS) {
+			const from = free().filter(({ client }) => !clients.has(client));
+			const place = ({ client }: ModelBid) => [
+				inNetwork.get(networkOf(client)) ?? 0,
+				draw(`network ${networkOf(client)}`),
+				draw(`client ${client}`),
+			];
+			const one = first(from, (a, b) => {
+				const [left, right] = [place(a), place(b)];
+				const at = left.findIndex((value, i) => value !== right[i]);
+				return at < 0 ? isBetter(a, b) : (left[at] ?? 0) < (right[at] ?? 0);
+			});
+			if (one === undefined) break;
+			const network = networkOf(one.client);
+			if ((inNetwork.get(network) ?? 0) > 0) this.seen.add("a network twice");
+			inNetwork.set(network, (inNetwork.get(network) ?? 0) + 1);
+			chosen.push(one);
+			clients.add(one.client);
+			this.seen.add("by lot");
+		}
+		if (chosen.length < new Set(valid.map(({ client }) => client)).size && chosen.length === SLOTS)
+			this.seen.add("no slot");
 		return chosen;
-	}
-
-	/** Of equal ones a proven one is before the others. */
-	#isBefore(one: ModelBid, than: ModelBid): boolean {
-		const [is, other] = [this.#isProven(one), this.#isProven(than)];
-		return one.value === than.value && is !== other ? is : isBetter(one, than);
 	}
 
 	#compare(where: string): void {
 		const { next } = this.fixture;
 		assert.deepEqual(this.fixture.faults, [], where);
 		for (const builder of BUILDERS) {
-			const expected = this.#best(builder);
+			const expected = this.#targets.flatMap((target, i) => (target ? this.#best(builder, i) : []));
 			const out = [...this.#held]
 				.filter(([name, { block }]) => name.startsWith(`${builder} `) && block === next)
 				.map(([, { target, label }]) => `${target} ${label}`);
 			const wanted = expected.map(({ target, label }) => `T${target} ${label}`);
 			assert.deepEqual(out.sort(), wanted.sort(), `${where}: at ${builder}, for ${next}`);
-			for (const one of expected) {
-				const { owner, target, label, seq } = one;
-				const isFirst = expected.every((other) => other.target !== target || !this.#isBefore(other, one));
-				const outcome = this.fixture.bids
-					.of(this.#entries[target]?.tx.hash ?? "")
-					.find((one) => one.backrun.hash === this.#bids.find((each) => each.seq === seq)?.hash);
-				const stage = outcome && this.fixture.status(outcome.record.hash, next, owner);
-				if (isFirst) assert.equal(stage, "BEST", `${where}: ${label}`);
-				else assert.match(String(stage), /^(BEST|RUNNER_UP)$/, `${where}: ${label}`);
-			}
-			if (expected.length > 1) this.seen.add("runner-up");
-			if (this.#bids.filter((one) => this.#isValid(one)).length > expected.length) this.seen.add("outbid");
+		}
+		for (const bid of this.fixture.bids.targets().flatMap((target) => this.fixture.bids.of(target))) {
+			const told = bid.record.blocks.find(({ block }) => block === next);
+			if (told === undefined) continue;
+			const { stage, reason, bid: claimed, paid, placed, isTold } = told;
+			assert.deepEqual(
+				{ stage, reason, claimed, paid, placed, isTold },
+				{ stage: "ACCEPTED", reason: null, claimed: bid.claimed, paid: null, placed: false, isTold: false },
+				where,
+			);
 		}
 	}
 }
 
-/** Whether two bids can't be with one builder at the same time. */
-function isRival(a: ModelBid, b: ModelBid): boolean {
-	const isSame = a === b || (a.client === b.client && a.sender === b.sender && a.nonce === b.nonce);
-	if (isSame || a.target !== b.target) return isSame;
-	return a.client === b.client || a.sender === b.sender;
+/** Under which a bidder has its record: a signature, else the sender at its client. */
+function bidderOf({ owner, client, sender }: ModelBid): string {
+	return owner.startsWith("0x") ? owner : `${sender} ${client}`;
+}
+
+function networkOf(client: string): string {
+	return `${client.split(".").slice(0, 3).join(".")}.0/24`;
 }
 
 function isBetter(one: ModelBid, than: ModelBid): boolean {
@@ -488,7 +438,7 @@ function isBetter(one: ModelBid, than: ModelBid): boolean {
 	return a === b ? one.seq < than.seq : a > b;
 }
 
-test("what is out is always what the rules give a place", async () => {
+test("what is out is always what the rules give a slot", async () => {
 	const seen = new Set<string>();
 	await fc.assert(
 		fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60, size: "max" }), (commands) =>

@@ -3,8 +3,9 @@
 import fc from "fast-check";
 
 export const TARGETS = 2;
-export const OWNERS = ["o0", "o1", "o2", "o3", "o4", "o5", "o6"];
-export const CLIENTS = ["n0", "n1", "n2", "n3", "n4"];
+/** Some have signed. */
+export const OWNERS = [0, 1, 2, 3, 4, 5, 6].map((n) => (n < 4 ? `0x${String(n).repeat(40)}` : `o${n}`));
+export const CLIENTS = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "198.51.100.1", "198.51.100.2", "203.0.113.1"];
 
 const bid = fc.record({
 	do: fc.constant("bid" as const),
@@ -38,7 +39,7 @@ export const command = fc.oneof(
 			/** Which of the backruns that the first builder has. */
 			which: fc.nat(2),
 			/** Hundredths of its bid that it pays; null: the node can't trace it. */
-			pays: fc.constantFrom(100, 100, 99, 98, 0, null),
+			pays: fc.constantFrom(100, 100, 300, 50, 0, null),
 			/** Not right behind its target: another backrun, or anything else, is there. */
 			isLater: fc.constantFrom(false, false, false, true),
 		}),
@@ -72,58 +73,38 @@ export const command = fc.oneof(
 );
 export type Command = typeof command extends fc.Arbitrary<infer C> ? C : never;
 
-/** What chance seldom brings: who is barred had another bid. */
-const LEAVES: Command[] = [
-	...[0, 1].map((at): Command => {
-		const bid = { owner: at, signer: at, client: 0, nonce: 0, value: 5, uuid: null, span: 3 };
-		return { do: "bid", target: at, builders: null, ahead: 0, ...bid };
+/** What chance seldom brings: more clients, of few networks, than slots; some with a record. */
+const CROWD: Command[] = [
+	...[0, 1, 2, 3, 4, 5].map((at): Command => {
+		const bid = { owner: at, signer: at, client: at, nonce: 0, value: 9 - at, uuid: null, span: 3 };
+		return { do: "bid", target: 0, builders: null, ahead: 0, ...bid };
 	}),
-	{ do: "mined", target: 0, which: 0, pays: 0, isLater: false },
-];
-
-/** The same: who has paid bids less than as many others as there are places, and one more. */
-const PROVEN: Command[] = [
-	{
-		do: "bid",
-		target: 0,
-		builders: null,
-		ahead: 0,
-		...{ owner: 0, signer: 0, client: 0, nonce: 0, value: 1, uuid: null, span: 0 },
-	},
 	{ do: "mined", target: 0, which: 0, pays: 100, isLater: false },
 	{ do: "comes", target: 0 },
-	...[0, 1, 2, 3, 4].map((at): Command => {
-		const bid = { owner: at, signer: at, client: at, nonce: 1, value: at === 0 ? 2 : 9, uuid: null, span: 0 };
+	...[0, 1, 2, 3, 4, 5].map((at): Command => {
+		const bid = { owner: at, signer: at, client: at, nonce: 1, value: 1 + at, uuid: null, span: 3 };
 		return { do: "bid", target: 0, builders: null, ahead: 0, ...bid };
 	}),
 ];
 
-/** The same: three blocks with targets that a bidder had places on, and a fourth bid of its. */
-const SPENT: Command[] = [0, 1, 0, 1].flatMap((at): Command[] => [
-	{ do: "comes", target: at },
-	{
-		...{ do: "bid", target: at, owner: 0, signer: 0, client: 0, nonce: 0, value: 5 },
-		...{ uuid: null, ahead: 0, span: 0, builders: null },
-	},
-	{ do: "head", mines: at },
-]);
+/** The same: a sender's backruns by several clients, which move from slot to slot. */
+const SENDERS: Command[] = [
+	[5, 4, 1],
+	[3, 0, 1],
+	[0, 3, 1],
+	[3, 3, 2],
+	[4, 1, 3],
+	[1, 0, 2],
+].map(([signer = 0, client = 0, value = 0]): Command => {
+	const bid = { owner: 0, signer, client, nonce: 0, value, uuid: null, span: 0 };
+	return { do: "bid", target: 1, builders: null, ahead: 0, ...bid };
+});
 
 /** Sequences that chance seldom brings. */
-export const SELDOM: readonly Command[][] = [LEAVES, PROVEN, SPENT];
+export const SELDOM: readonly Command[][] = [CROWD, SENDERS];
 
 /** What the runs must have come to: one that never did would prove nothing about it. */
 export const CORNERS = [
-	"replaced",
-	"cancelled",
-	"reorganised",
-	"came back",
-	"barred",
-	"proven",
-	"proven before dearer ones",
-	"spent",
-	"later",
-	"restarted",
-	"left",
-	"rejected",
-	...["target ended", "target mined", "runner-up", "outbid", "no place"],
+	...["replaced", "cancelled", "reorganised", "came back", "later", "restarted", "rejected"],
+	...["target ended", "target mined", "by record", "by lot", "a network twice", "no slot"],
 ];

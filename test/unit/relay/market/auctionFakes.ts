@@ -217,6 +217,20 @@ export class FakeBundleSender implements BundleSender {
 		return this.all;
 	}
 
+	/** Searchers' requests that each takes in a second. */
+	requests = 1_000;
+
+	perSecond(): number {
+		return this.requests;
+	}
+
+	/** Builders by the coinbase of their blocks. */
+	readonly coinbases = new Map<string, readonly string[]>();
+
+	builtBy(coinbase: string): readonly string[] {
+		return this.coinbases.get(coinbase) ?? [];
+	}
+
 	keepsTimes(name: string): boolean {
 		return this.timed.includes(name);
 	}
@@ -275,6 +289,11 @@ export class FakeChain {
 	/** The hash of the block with this number, or null. */
 	hashAt(number: number): string | null {
 		return this.#blocks.find((block) => block.number === number)?.hash ?? null;
+	}
+
+	/** A block that was removed is the head again. */
+	put(block: Block): void {
+		this.#blocks.push(block);
 	}
 
 	/** Removes the last `count` blocks; returns them, newest first. */

@@ -48,8 +48,8 @@ import {
 
 export interface FixtureOptions {
 	readonly bids?: Partial<BidsOptions>;
-	/** 1 unless said. */
-	readonly places?: number;
+	/** Slots of a target at a builder; 2 unless said, which is the least. */
+	readonly slots?: number;
 	readonly enabled?: boolean;
 	readonly plain?: PlainLimits;
 	readonly refunding?: readonly string[];
@@ -70,6 +70,8 @@ export interface BidOptions {
 	readonly times?: TimeRange;
 	readonly builders?: readonly string[];
 }
+
+export const SECRET: Buffer = Buffer.alloc(32, 7);
 
 /** Turns of the event loop within which all work that waits for nothing has ended. */
 const TURNS = 8;
@@ -137,19 +139,21 @@ export class AuctionFixture {
 				canonicalHash: async (number) => this.chain.hashAt(number),
 			},
 			forkAt: () => PRAGUE,
+			slot: { ms: 12_000 },
 			publisher: { publish: (_topic, make) => void make() },
 			view: ({ hash }, { block, stage, reason }) => {
 				this.published.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
 			},
 			onBundle: (_, outcome) => void this.outcomes.push(outcome),
-			onPayment: () => {},
+			onLanded: () => {},
 			onLaterHead: () => void this.laterHeads++,
 		};
 		this.market = new SearcherMarket(
 			{
 				rules: { chainId: 31_337n },
-				...{ refundPercent: 90, bidsPerTarget: options.places ?? 1 },
+				...{ refundPercent: 90, bidsPerTarget: options.slots ?? 2 },
 				...{ bidding: () => options.enabled ?? true, feeRecipient: undefined },
+				secret: SECRET,
 				feeRecipientOf: () => `0xfee${this.head.number + 1}`,
 				limits: {
 					...{ bids: { ...BID_LIMITS, ...options.bids }, table: TABLE_LIMITS },

@@ -42,7 +42,7 @@ function recordOf(owner: string, client: string): BundleRecord {
 
 function statusOn(day: number, change: Partial<BundleBlockStatus> = {}): BundleBlockStatus {
 	return {
-		...{ block: 1, stage: "ACCEPTED", reason: null, bid: null, winner: null, paid: null, placed: false },
+		...{ block: 1, stage: "ACCEPTED", reason: null, bid: null, paid: null, placed: false, isTold: true },
 		...{ blockHash: null, since: day * DAY_MS + 5, at: 0, deliveries: [] },
 		...change,
 	};
@@ -55,7 +55,7 @@ test("each owner has its own days, the last one first, and the same after a rest
 	bid("web 192.0.2.1", 10);
 	const won = { stage: "INCLUDED", paid: 10n ** 20n, placed: true } as const;
 	figures.count(recordOf(mine, mine), statusOn(10, won), 1);
-	const lost = { stage: "NOT_INCLUDED", reason: "outbid" } as const;
+	const lost = { stage: "NOT_PLACED" } as const;
 	figures.count(recordOf(mine, mine), statusOn(10, lost), 1);
 	await write();
 	assert.deepEqual(days(mine), [
@@ -69,7 +69,7 @@ test("each owner has its own days, the last one first, and the same after a rest
 	const [today] = next.figures.of(mine);
 	assert.deepEqual(today, {
 		...{ day: 10, bids: 4, bundles: 0, places: 1, landed: 1, withdrawn: 0 },
-		...{ paid: 10n ** 20n, lost: { outbid: 1 } },
+		...{ paid: 10n ** 20n, lost: { NOT_PLACED: 1 } },
 	});
 });
 

@@ -34,9 +34,8 @@ function landedIn(block: PaidBlock, hash: string, bid: bigint, terms: readonly R
 	const bundled = { bundle: `bundle of ${hash}`, backrun: hash, bid: bid.toString() };
 	return {
 		record: newRecord(privateTransaction({ by: testAccount(400) })),
-		...{ bundled, bidder: { owner: null, client: null, sender: "0xsome" } },
-		...{ index: block.transactions.findIndex((tx) => tx.hash === hash) },
-		...{ recipient: USER, isNew: false, transfers: bid, brought: bid, terms },
+		...{ bundled, index: block.transactions.findIndex((tx) => tx.hash === hash) },
+		...{ recipient: USER, isNew: false, brought: bid, terms },
 	};
 }
 
@@ -64,7 +63,7 @@ const PAYMENTS: readonly (readonly [name: string, rows: readonly (string | Parti
 	[
 		["nothing was paid", ["T", "0xa"], 0n],
 		["another amount was paid", ["T", "0xa", { value: 5n }], 5n],
-		["the owed amount goes before another one", ["T", "0xa", { value: 5n }, PAID], 900n],
+		["all that was paid up to the block's end counts", ["T", "0xa", { value: 5n }, "U", PAID, "V"], 905n],
 		["somebody else paid it", ["T", "0xa", { ...PAID, from: "0xother" }], 0n],
 		["it was paid to somebody else", ["T", "0xa", { ...PAID, to: "0xother" }], 0n],
 		["a creation by the coinbase is no payment", ["T", "0xa", { ...PAID, to: null }], 0n],
@@ -79,37 +78,40 @@ test("the coinbase's payment to the user behind the backrun is the refund", () =
 	}
 });
 
-/** What the second one of two backruns of one recipient bid, what was paid, and what counts as each one's. */
-const TWO: readonly (readonly [name: string, bigint, readonly bigint[], readonly [string, string]])[] = [
-	["each its amount, whatever the order", 500n, [450n, 900n], ["0 900 900", "0 450 450"]],
-	["an exact one is not given to one that was paid less", 500n, [450n, 890n], ["0 900 890", "0 450 450"]],
-	["the same amount twice", 1_000n, [900n, 900n], ["0 900 900", "0 900 900"]],
-	["the same amount once: it is the first one's", 1_000n, [900n], ["0 900 900", "0 900 0"]],
+/** What the second one of two backruns of one recipient bid, the block behind the first one, and what counts as paid for each. */
+const TWO: readonly (readonly [
+	name: string,
+	bid: bigint,
+	rest: readonly (string | bigint)[],
+	amounts: readonly [string, string],
+])[] = [
+	["each right behind its own", 500n, [900n, "U", "0xb", 450n], ["0 900 900", "0 450 450"]],
+	["each at the end, whatever the order", 500n, ["U", "0xb", "V", 450n, 900n], ["0 900 900", "0 450 450"]],
+	["both in one transfer at the end", 500n, ["U", "0xb", "V", 1_350n], ["0 900 900", "0 450 450"]],
+	["less than is owed is divided by what is owed", 500n, ["U", "0xb", 600n], ["0 900 400", "0 450 200"]],
+	[
+		"more, too; what is left of a wei is the last one's",
+		500n,
+		["U", "0xb", 1_351n],
+		["0 900 900", "0 450 451"],
+	],
+	["nothing was paid in the block", 500n, ["U", "0xb", "V"], ["0 900 0", "0 450 0"]],
 ];
 
-test("with two targets of one recipient each payment counts once", () => {
-	for (const [name, bid, payments, expected] of TWO) {
-		const block = blockOf(["T", "0xa", "U", "0xb", "V", ...payments.map((value) => ({ value }))]);
+test("what was paid to one recipient is divided among its backruns by what is owed", () => {
+	for (const [name, bid, rest, expected] of TWO) {
+		const all = rest.map((row) => (typeof row === "string" ? row : { value: row }));
+		const block = blockOf(["T", "0xa", ...all]);
 		const both = [landedIn(block, "0xa", 1_000n), landedIn(block, "0xb", bid)];
 		assert.deepEqual(amountsOf(block, both), expected, name);
 	}
 });
 
-/** The rest of a block behind a backrun 0xa, and what counts as paid for that and for 0xb; both are owed 900 wei. */
-const PLACED: readonly (readonly [name: string, rows: readonly (string | bigint)[], string, string])[] = [
-	["another one's refund, right behind that", ["U", "0xb", 880n], "0 900 0", "0 900 880"],
-	["another one's exact refund, right behind that", ["U", "0xb", 900n], "0 900 0", "0 900 900"],
-	["each right behind its own", [3n, "U", "0xb", 880n], "0 900 3", "0 900 880"],
-	["both at the end, in order", ["U", "0xb", "V", 3n, 880n], "0 900 3", "0 900 880"],
-];
-
-test("who names another's recipient is not given the other's refund", () => {
-	for (const [name, rows, first, second] of PLACED) {
-		const all = rows.map((row) => (typeof row === "string" ? row : { value: row }));
-		const block = blockOf(["T", "0xa", ...all]);
-		const both = [landedIn(block, "0xa", 1_000n), landedIn(block, "0xb", 1_000n)];
-		assert.deepEqual(amountsOf(block, both), [first, second], name);
-	}
+test("two recipients have nothing to do with each other", () => {
+	const other = `0x${"88".repeat(20)}`;
+	const block = blockOf(["T", "0xa", { value: 900n, to: other }, "U", "0xb", { value: 7n }]);
+	const both = [landedIn(block, "0xa", 1_000n), { ...landedIn(block, "0xb", 1_000n), recipient: other }];
+	assert.deepEqual(amountsOf(block, both), ["0 900 7", "0 900 0"], "that came before the other's backrun");
 });
 
 /** Terms of the builders that had the backrun, and what was paid. */

@@ -215,7 +215,7 @@ test("bids that lost are never shown, however the transaction ended", () => {
 		const one = withBids(end);
 		for (const secret of ["bundle of", "backrun ", "wei of"])
 			assert.ok(!textOf(one).includes(secret), `${end.type}: ${secret}`);
-		assert.equal(statusReport(one).backruns, 1);
+		assert.equal(statusReport(one).backruns, end === mined ? 1 : 0);
 	}
 });
 
@@ -249,37 +249,47 @@ test("a refund is shown as the nearest number of ETH", () => {
 	}
 });
 
-test("bids are told while it is pending to who submitted it alone, and to everybody when it is mined", () => {
-	const one = newRecord(privateTransaction({ submitterAddress: "192.0.2.1" }));
+test("bids are told with its block alone, to everybody", () => {
+	const one = newRecord(privateTransaction());
+	const told = () => [
+		(eventsReport(one, () => false) as { bids?: number }).bids,
+		statusReport(one).backruns,
+		(eventsReport(one, () => false) as { events: { type: string }[] }).events.map(({ type }) => type),
+	];
 	assert.ok(fold(one, { type: "received", at, block: 100 }));
 	assert.ok(fold(one, { type: "ready", at, block: 101 }));
 	assert.ok(fold(one, { type: "bid", at, bundle: "0xb" }));
-	const told = (reader: string | null) => (eventsReport(one, () => false, reader) as { bids?: number }).bids;
-	assert.deepEqual(["192.0.2.1", "192.0.2.2", "web 192.0.2.1", null].map(told), [
-		1,
-		undefined,
-		undefined,
-		undefined,
-	]);
+	assert.ok(fold(one, { type: "broadcast", at, block: 101 }));
+	const bundled = {
+		type: "bundled",
+		at,
+		block: 101,
+		bundle: "0xb",
+		backrun: "0xc",
+		bid: "5",
+		builders: ["a"],
+	} as const;
+	assert.ok(fold(one, bundled));
+	assert.deepEqual(told(), [undefined, 0, ["received", "ready", "broadcast"]]);
+	assert.ok(
+		fold(one, { type: "simulationFailed", at, block: 101, error: { code: "OUT_OF_GAS", message: "no" } }),
+	);
+	assert.deepEqual(told().slice(0, 2), [undefined, 0]);
 	assert.ok(fold(one, { type: "included", at, block: 101, blockHash: "0x1", index: 0, reverted: false }));
-	assert.equal(told(null), 1);
+	assert.deepEqual(told(), [
+		1,
+		1,
+		["received", "ready", "broadcast", "bundled", "simulationFailed", "included"],
+	]);
 });
 
-test("bids are counted while it is pending, and its life from its first block, which begins again", () => {
-	const told = (one: TransactionRecord) => {
-		const { bids, firstBlock } = eventsReport(one, () => false, "192.0.2.1") as {
-			bids: number;
-			firstBlock: number | null;
-		};
-		return [bids, firstBlock];
-	};
-	const one = newRecord(privateTransaction({ submitterAddress: "192.0.2.1" }));
+test("its life is counted from its first block, which begins again", () => {
+	const told = () => (eventsReport(one, () => false) as { firstBlock: number | null }).firstBlock;
+	const one = newRecord(privateTransaction());
 	assert.ok(fold(one, { type: "received", at, block: 100 }));
-	assert.deepEqual(told(one), [0, null]);
+	assert.equal(told(), null);
 	assert.ok(fold(one, { type: "ready", at, block: 101 }));
-	assert.ok(fold(one, { type: "bid", at, bundle: "0xb" }));
-	assert.equal(statusReport(one).status, "UNKNOWN");
-	assert.deepEqual([told(one), statusReport(one).backruns], [[1, 101], 0]);
+	assert.equal(told(), 101);
 	assert.ok(fold(one, { type: "queued", at, block: 102, reason: "nonceGap" }));
-	assert.deepEqual(told(one), [1, null]);
+	assert.equal(told(), null);
 });

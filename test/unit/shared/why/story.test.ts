@@ -64,13 +64,13 @@ const ROWS: readonly (readonly [
 			{ type: "broadcast", at: AT, block: 7 },
 		],
 		{ omitted: 3 },
-		/ Its simulation passed for block 7, after 1 failure before\. Searchers were shown it, and 2 bids came\. It was sent to builders; what they answered is not told\. \(3 events between are not kept\.\) /,
+		/ Its simulation passed for block 7, after 1 failure before\. Searchers were shown it; how many bid is told once it is mined\. It was sent to builders; what they answered is not told\. \(3 events between are not kept\.\) /,
 	],
 	[
 		{ stage: "SHARED", shared: true },
 		[{ type: "joined", at: AT, block: 6 }],
 		{},
-		/^.* Others sent it, too, so the strictest of their wishes holds\. .* none has bid\. /,
+		/^.* Others sent it, too, so the strictest of their wishes holds\. .* how many bid is told once it is mined\. /,
 	],
 	[
 		{ ...stageReport("BROADCAST", { exposed: { block: 6, depth: 1 } }) },
@@ -100,6 +100,12 @@ const ROWS: readonly (readonly [
 		[],
 		{},
 		/^It did land: it is in block 9\. Its refund was 12 wei\. /,
+	],
+	[
+		{ status: "INCLUDED", stage: "INCLUDED", blockNumber: 9, shared: true, backruns: 2 },
+		[],
+		{},
+		/ Searchers were shown it, and 2 bids came\. /,
 	],
 	[
 		{ stage: "PENDING" },
