@@ -98,19 +98,11 @@ function drawnByRecord(
 	bids: readonly Bid[],
 	{ recordOf, draw }: Pick<SlotOptions, "recordOf" | "draw">,
 ): readonly (readonly Bid[])[] {
-	const places = new Map<string, number>();
-	for (const { bidder } of bids) {
-		const name = bidderKey(bidder);
-		const record = places.has(name) ? 0n : recordOf(name);
-		if (record > 0n) places.set(name, -Math.log(draw(`bidder ${name}`)) / Number(record));
-	}
-	if (places.size === 0) return [];
-	const own = grouped(
-		bids.filter(({ bidder }) => places.has(bidderKey(bidder))),
-		({ bidder }) => bidderKey(bidder),
-	);
-	const inOrder = [...own].sort(([one], [other]) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
-	return inOrder.map(([, bids]) => bids);
+	const own = [...grouped(bids, ({ bidder }) => bidderKey(bidder))].flatMap(([name, bids]) => {
+		const record = recordOf(name);
+		return record > 0n ? [{ bids, number: -Math.log(draw(`bidder ${name}`)) / Number(record) }] : [];
+	});
+	return own.sort((one, other) => one.number - other.number).map(({ bids }) => bids);
 }
 
 /** The networks in the order of their numbers: of each its clients in the order of theirs, with the bids of each. */

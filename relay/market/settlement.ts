@@ -161,8 +161,7 @@ export class Settlement {
 		behind: string | undefined,
 	): Promise<Gain | null> {
 		if (behind === undefined) return null;
-		const isAsked = (round?.records.length ?? 0) > 0 || bundledFor(record).length > 0;
-		if (!isAsked && paidTo(recipientOf(record), 0, block) === 0n) return null;
+		if (!wasBundled(record, round) && paidTo(recipientOf(record), 0, block) === 0n) return null;
 		return this.#deps.payments.brought(behind, block);
 	}
 
@@ -191,8 +190,7 @@ export class Settlement {
 	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
 		if (!isMined(record.stage)) return null;
 		const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
-		const isKnown = (round?.records.length ?? 0) > 0 || bundledFor(record).length > 0;
-		if (!isKnown && !this.#mayBeUnwritten(record)) return null;
+		if (!wasBundled(record, round) && !this.#mayBeUnwritten(record)) return null;
 		const since = record.events.findLastIndex((event) => event.type === "included");
 		const told = record.events.findLastIndex((event) => event.type === "refunded");
 		return told < since ? (record.events[since] ?? null) : null;
@@ -251,6 +249,11 @@ function bundledFor(record: TransactionRecord): readonly Bundled[] {
 	return record.events
 		.filter((event): event is Bundled => event.type === "bundled" && event.block === record.block)
 		.reverse();
+}
+
+/** Whether a bundle for the record's block is known, from its final round or from the record's events. */
+function wasBundled(record: TransactionRecord, round: FinalRound | null): boolean {
+	return (round?.records.length ?? 0) > 0 || bundledFor(record).length > 0;
 }
 
 /** A bid that was out, as the event says it. */
