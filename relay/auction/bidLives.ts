@@ -8,8 +8,6 @@ import type { Bid } from "./bid.ts";
 import type { Bids } from "./bids.ts";
 import type { BundleTable, Withdrawal } from "./bundleTable.ts";
 
-export type BidLife = "live" | "landed" | "ended" | "over";
-
 export interface BidLivesDependencies {
 	/** The live ones. */
 	readonly bids: Bids;
@@ -38,14 +36,7 @@ export class BidLives {
 		this.#deps = dependencies;
 	}
 
-	/** Where the bid is in its life. */
-	of(bid: Bid): BidLife {
-		if (this.#deps.bids.holds(bid)) return "live";
-		if (this.#landed.has(bid)) return "landed";
-		return this.#ended.has(bid) ? "ended" : "over";
-	}
-
-	/** Those whose end is told with `block`. */
+	/** The bids whose end is told with `block`. */
 	endedFor(block: number): readonly EndedBid[] {
 		return [...this.#ended.values()].filter((one) => one.block === block);
 	}
