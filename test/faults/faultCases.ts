@@ -177,6 +177,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
 		name: "both down",
 		breaker: "holds",
 		bothOut: true,
+		// A relay whose fallback goes down first is tried for five seconds more: nobody else could serve its clients.
+		hole: null,
 		async begin({ wire, fallbackWire }) {
 			await Promise.all([wire.set({ kind: "refuse" }), fallbackWire.set({ kind: "refuse" })]);
 		},

@@ -2,7 +2,7 @@
 // to compile it takes a third of a relay's start.
 
 import { createHash } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { Script } from "node:vm";
@@ -35,9 +35,14 @@ function read(path) {
 	}
 }
 
+/** A process that may not write, as in a test of a full disk, keeps nothing. */
 function write(path, data) {
 	const draft = `${path}.${process.pid}`;
-	writeFileSync(draft, data);
-	// Others read and write it at the same time.
-	renameSync(draft, path);
+	try {
+		writeFileSync(draft, data);
+		// Others read and write it at the same time.
+		renameSync(draft, path);
+	} catch {
+		rmSync(draft, { force: true });
+	}
 }
