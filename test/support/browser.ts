@@ -2,10 +2,12 @@
 // a test must not find. A page can have a wallet (EIP-6963) with a test's key.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import chromium from "@sparticuz/chromium";
+import { promisify } from "node:util";
 import type { Wallet } from "ethers";
 import { type Browser, chromium as engine } from "playwright-core";
 import { sized } from "./length.ts";
@@ -33,8 +35,34 @@ interface PageOptions {
 export async function startBrowser(): Promise<Browser> {
 	// The package's own arguments are for AWS Lambda: a single process, and no web security.
 	const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
-	return engine.launch({ executablePath: await chromium.executablePath(), args });
+	return engine.launch({ executablePath: await unpacked(), args });
 }
+
+/** The package unpacks itself into the temporary folder. */
+const UNPACKS = `import chromium from "@sparticuz/chromium"; await chromium.executablePath();`;
+
+/**
+ * The program, unpacked once on a machine. The package takes whatever file has its name for the whole program, also one that another
+ * process is still writing, so each process unpacks it into a folder of its own, and the first one to end keeps it for all.
+ */
+async function unpacked(): Promise<string> {
+	const folder = join(tmpdir(), `leeward-chromium-${VERSION}`);
+	const program = join(folder, "chromium");
+	if (existsSync(program)) return program;
+	const draft = mkdtempSync(`${folder}-`);
+	const env = { ...process.env, TMPDIR: draft, NODE_OPTIONS: "" };
+	await promisify(execFile)(process.execPath, ["--input-type=module", "-e", UNPACKS], { env });
+	try {
+		renameSync(draft, folder);
+	} catch {
+		// Another process was faster.
+		rmSync(draft, { recursive: true });
+	}
+	return program;
+}
+
+const PACKAGE = join(createRequire(import.meta.url).resolve("@sparticuz/chromium"), "../../../package.json");
+const VERSION = (JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string }).version;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
