@@ -44,44 +44,50 @@ export function slotsOf(all: readonly Bid[], { slots, recordOf, draw: drawn }: S
 	// Where there is room for all, nothing has to be drawn.
 	const draw = bids.length > slots ? drawn : () => 0.5;
 	const senders = new Set<string>();
-	const clients = new Set<string>();
 	const isFree = ({ backrun }: Bid) => !senders.has(backrun.from);
-	const take = (bid: Bid): Bid => {
-		senders.add(bid.backrun.from);
-		return bid;
+	const taken = (count: number, from: Iterable<Bid>): readonly Bid[] => {
+		const some: Bid[] = [];
+		for (const bid of from) {
+			if (some.length === count) break;
+			senders.add(bid.backrun.from);
+			some.push(bid);
+		}
+		return some;
 	};
 
-	const byRecord: Bid[] = [];
-	for (const own of drawnByRecord(bids, { recordOf, draw })) {
-		if (byRecord.length === Math.ceil(slots / 2)) break;
-		const best = own.find(isFree);
-		if (best !== undefined) byRecord.push(take(best));
-	}
-
-	const byBid: Bid[] = [];
-	for (const bid of bids) {
-		if (byBid.length === Math.floor(slots / 4)) break;
-		const client = networkAddress(bid.client);
-		if (clients.has(client) || !isFree(bid)) continue;
-		clients.add(client);
-		byBid.push(take(bid));
-	}
-
-	const byLot: Bid[] = [];
-	const left = bids.filter(({ client }) => !clients.has(networkAddress(client)));
-	const networks = drawnByLot(left, draw);
-	for (let isMore = true; isMore; ) {
-		isMore = false;
-		for (const waiting of networks) {
-			if (byRecord.length + byBid.length + byLot.length === slots) return inTurn([byRecord, byLot, byBid]);
-			const next = waiting.findIndex((own) => own.some(isFree));
-			const best = waiting.splice(0, next < 0 ? waiting.length : next + 1)[next]?.find(isFree);
-			if (best === undefined) continue;
-			byLot.push(take(best));
-			isMore = true;
-		}
-	}
+	const withRecord = bids.filter((bid) => recordOf(namesOf(bid).bidder) > 0n);
+	// Drawing without replacement in proportion to a weight is sorting by -ln(number) / weight (Efraimidis and Spirakis,
+	// https://doi.org/10.1016/j.ipl.2005.11.003).
+	const chance = (bidder: string) => -Math.log(draw(`bidder ${bidder}`)) / Number(recordOf(bidder));
+	const byRecord = taken(Math.ceil(slots / 2), bestOfEach(inOrder(withRecord, "bidder", chance), isFree));
+	const byBid = taken(Math.floor(slots / 4), highest(bids, isFree));
+	const clients = new Set(byBid.map((bid) => namesOf(bid).client));
+	const left = bids.filter((bid) => !clients.has(namesOf(bid).client));
+	const byLot = taken(slots - byRecord.length - byBid.length, drawnByLot(left, draw, isFree));
 	return inTurn([byRecord, byLot, byBid]);
+}
+
+/** The names that numbers are drawn for, of a bid's client and network; and its bidder's, as records know it. */
+interface Names {
+	readonly client: string;
+	readonly network: string;
+	readonly bidder: string;
+}
+
+/** Names never change. Making them anew for each builder would take most of the time. */
+const NAMES = new WeakMap<Bid, Names>();
+
+function namesOf(bid: Bid): Names {
+	const known = NAMES.get(bid);
+	if (known !== undefined) return known;
+	const { client, bidder } = bid;
+	const names = {
+		client: `client ${networkAddress(client)}`,
+		network: `network ${networkOf(client)}`,
+		bidder: bidderKey(bidder),
+	};
+	NAMES.set(bid, names);
+	return names;
 }
 
 /** The bids that compete: of an address that bids on a target itself, no web page's that a visitor has open there. */
@@ -90,44 +96,64 @@ function competing(bids: readonly Bid[]): Bid[] {
 	return bids.filter(({ client }) => own.has(client) || !own.has(networkAddress(client)));
 }
 
-/**
- * The bids of each bidder with a record, those of the first one drawn first. Drawing without replacement in proportion to a weight
- * is sorting by -ln(number) / weight (Efraimidis and Spirakis, https://doi.org/10.1016/j.ipl.2005.11.003).
- */
-function drawnByRecord(
-	bids: readonly Bid[],
-	{ recordOf, draw }: Pick<SlotOptions, "recordOf" | "draw">,
-): readonly (readonly Bid[])[] {
-	const own = [...grouped(bids, ({ bidder }) => bidderKey(bidder))].flatMap(([name, bids]) => {
-		const record = recordOf(name);
-		return record > 0n ? [{ bids, number: -Math.log(draw(`bidder ${name}`)) / Number(record) }] : [];
-	});
-	return own.sort((one, other) => one.number - other.number).map(({ bids }) => bids);
+/** The highest free bid of each client. */
+function* highest(bids: readonly Bid[], isFree: (bid: Bid) => boolean): Generator<Bid> {
+	const clients = new Set<string>();
+	for (const bid of bids) {
+		const { client } = namesOf(bid);
+		if (clients.has(client) || !isFree(bid)) continue;
+		clients.add(client);
+		yield bid;
+	}
 }
 
-/** The networks in the order of their numbers: of each its clients in the order of theirs, with the bids of each. */
-function drawnByLot(bids: readonly Bid[], draw: SlotOptions["draw"]): readonly (readonly Bid[])[][] {
-	const clients = grouped(bids, ({ client }) => networkAddress(client));
-	const networks = [...grouped([...clients], ([client]) => networkOf(client))];
-	const inOrder = networks.sort(([one], [other]) => draw(`network ${one}`) - draw(`network ${other}`));
-	return inOrder.map(([, own]) =>
-		own.sort(([one], [other]) => draw(`client ${one}`) - draw(`client ${other}`)).map(([, bids]) => bids),
+/** A bid of each network, then one of another client of each, and so on. A network's clients are drawn when its turn comes. */
+function* drawnByLot(
+	bids: readonly Bid[],
+	draw: SlotOptions["draw"],
+	isFree: (bid: Bid) => boolean,
+): Generator<Bid> {
+	let networks = [...inOrder(bids, "network", draw)].map((own) =>
+		bestOfEach(inOrder(own, "client", draw), isFree),
 	);
+	while (networks.length > 0) {
+		const left: typeof networks = [];
+		for (const clients of networks) {
+			const next = clients.next();
+			if (next.done) continue;
+			yield next.value;
+			left.push(clients);
+		}
+		networks = left;
+	}
+}
+
+/** The highest bid of each group that is free when its turn comes. */
+function* bestOfEach(groups: Iterable<readonly Bid[]>, isFree: (bid: Bid) => boolean): Generator<Bid> {
+	for (const bids of groups) {
+		const best = bids.find(isFree);
+		if (best !== undefined) yield best;
+	}
+}
+
+/** The bids of each name, in the order of the names' numbers. Draws nothing before the first is asked for. */
+function* inOrder(
+	bids: readonly Bid[],
+	kind: keyof Names,
+	numberOf: (name: string) => number,
+): Generator<readonly Bid[]> {
+	const byName = new Map<string, { readonly number: number; readonly own: Bid[] }>();
+	for (const bid of bids) {
+		const name = namesOf(bid)[kind];
+		const known = byName.get(name);
+		if (known === undefined) byName.set(name, { number: numberOf(name), own: [bid] });
+		else known.own.push(bid);
+	}
+	for (const { own } of [...byName.values()].sort((one, other) => one.number - other.number)) yield own;
 }
 
 /** The first of each list, then the second of each, and so on. */
 function inTurn(lists: readonly (readonly Bid[])[]): readonly Bid[] {
 	const longest = Math.max(...lists.map(({ length }) => length));
 	return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat();
-}
-
-function grouped<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
-	const groups = new Map<string, T[]>();
-	for (const one of all) {
-		const key = keyOf(one);
-		const group = groups.get(key);
-		if (group === undefined) groups.set(key, [one]);
-		else group.push(one);
-	}
-	return groups;
 }

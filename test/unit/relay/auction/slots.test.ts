@@ -256,3 +256,28 @@ test("whoever has a slot by lot keeps it when another withdraws", () => {
 		RUNS,
 	);
 });
+
+test("a thousand bids take each builder one draw a network and few of clients, and their names are made once for all", () => {
+	const [count, slots, builders] = [1_000, 16, 3];
+	let [drawn, named] = [0, 0];
+	const bids = many(count, (i) => ({ client: `10.${i >> 8}.${i & 255}.1`, value: i })).map((row, i) => {
+		const { bidder, ...bid } = bidOf(row, i);
+		const counted = {
+			...bid,
+			get bidder() {
+				named += 1;
+				return bidder;
+			},
+		};
+		return counted as Bid;
+	});
+	const draw = drawing(Buffer.alloc(32), 1, "T");
+	const counting = (name: string) => {
+		drawn += 1;
+		return draw(name);
+	};
+	for (let i = 0; i < builders; i += 1)
+		assert.equal(slotsOf(bids, { slots, recordOf: () => 0n, draw: counting }).length, slots);
+	assert.ok(drawn <= builders * (count + slots), `${drawn} numbers`);
+	assert.equal(named, count);
+});
