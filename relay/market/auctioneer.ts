@@ -27,10 +27,11 @@ interface TargetState {
 	readonly builders: readonly string[];
 }
 
-/** What builders have of a target's bids for a block, by builder, and when the next of them are due. */
+/** What builders have of a target's bids for a block, by builder, the numbers drawn for it, and when the next bids are due. */
 interface Held {
 	readonly block: number;
 	readonly byBuilder: Map<string, HeldSlots>;
+	readonly draw: (name: string) => number;
 	due: Timer | null;
 }
 
@@ -196,7 +197,6 @@ export class Auctioneer {
 
 	#reconcile(target: string): void {
 		const { bids, table } = this.#parts;
-		const { secret } = this.#options;
 		this.#changed.delete(target);
 		const block = this.#nextBlock();
 		const timestamp = this.#deps.tip.next()?.timestamp ?? 0;
@@ -206,14 +206,15 @@ export class Auctioneer {
 			table.change(bid.record, block, { stage: "ACCEPTED", reason: null, bid: bid.claimed });
 		const candidates = state === null ? [] : all.filter(({ times }) => isAt(times, timestamp));
 		const isSimulated = (bid: Bid) => hasPassedIn(bid, state?.basis);
-		const draw = drawing(secret, block, target);
+		const held = this.#heldFor(target, block);
+		const { draw } = held;
 		const chosenAt = (builder: string, from: readonly Bid[], slots: number) =>
 			slotsOf(
 				from.filter(({ builders }) => builders?.includes(builder) !== false),
 				{ slots, draw, recordOf: (bidder) => this.#parts.ledger.recordOf(builder, bidder) },
 			);
 		const passed = candidates.filter(isSimulated);
-		this.#apply(target, block, (builder) =>
+		this.#apply(target, held, (builder) =>
 			state?.builders.includes(builder) ? chosenAt(builder, passed, this.#slotsAt(builder)) : [],
 		);
 		if (state === null || passed.length === candidates.length) return;
@@ -256,16 +257,10 @@ export class Auctioneer {
 	}
 
 	/** Sends and cancels bundles so that each builder holds the bids that `wantedAt` it. */
-	#apply(target: string, block: number, wantedAt: (builder: string) => readonly Bid[]): void {
+	#apply(target: string, held: Held, wantedAt: (builder: string) => readonly Bid[]): void {
 		const { bids, refundingBuilders } = this.#parts;
 		const { clock } = this.#deps;
-		const before = this.#held.get(target);
-		const held =
-			before?.block === block ? before : { block, byBuilder: new Map<string, HeldSlots>(), due: null };
-		if (before !== held) {
-			if (before !== undefined) this.#forgetHeld(target, before);
-			this.#held.set(target, held);
-		}
+		const { block } = held;
 		held.due?.cancel();
 		held.due = null;
 		let nextAt = Number.POSITIVE_INFINITY;
@@ -293,6 +288,21 @@ export class Auctioneer {
 		for (const [bid, builders] of cancelled) this.#cancel(bid, builders, block);
 		if (nextAt === Number.POSITIVE_INFINITY || this.#isStopped) return;
 		held.due = clock.after(nextAt - clock.monotonic(), () => this.reconcile([target]));
+	}
+
+	/** What builders have of the target's bids for `block`; nothing if that is another block than before. */
+	#heldFor(target: string, block: number): Held {
+		const before = this.#held.get(target);
+		if (before?.block === block) return before;
+		if (before !== undefined) this.#forgetHeld(target, before);
+		const held = {
+			block,
+			byBuilder: new Map(),
+			draw: drawing(this.#options.secret, block, target),
+			due: null,
+		};
+		this.#held.set(target, held);
+		return held;
 	}
 
 	#forgetHeld(target: string, { due }: Held): void {
