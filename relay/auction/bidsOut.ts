@@ -10,6 +10,8 @@ export interface BidOut {
 	readonly bundle: string;
 	readonly backrun: string;
 	readonly bidder: Bidder;
+	/** When it was accepted: see {@link Bid.seq}. Of a bid that was replaced by the same one, the first. */
+	readonly seq: number;
 	/** Wei that it claimed when it went out last. */
 	readonly bid: bigint;
 	/** Names of the builders that it went to. */
@@ -22,12 +24,12 @@ export interface BidOut {
 const KEPT_BLOCKS = 8;
 
 export class BidsOut {
-	/** By block and target; of each bidder and backrun once, in the order in which they first went out. */
+	/** By block and target; of each bidder and backrun once. */
 	readonly #byBlock = new Map<number, Map<string, Map<string, BidOut>>>();
 
 	/** The bid goes to `builders` for `block`. */
 	note(
-		{ record, backrun, bidder, target, value }: Bid,
+		{ record, backrun, bidder, target, value, seq }: Bid,
 		{ block, builders, recipient }: { block: number } & Pick<BidOut, "builders" | "recipient">,
 	): void {
 		const byTarget = this.#byBlock.get(block) ?? new Map<string, Map<string, BidOut>>();
@@ -35,9 +37,11 @@ export class BidsOut {
 		const all = byTarget.get(target) ?? new Map<string, BidOut>();
 		byTarget.set(target, all);
 		const key = keyOf(backrun.hash, bidder);
+		const known = all.get(key);
 		all.set(key, {
 			...{ bundle: record.hash, backrun: backrun.hash, bidder, recipient, bid: value },
-			builders: [...new Set([...(all.get(key)?.builders ?? []), ...builders])],
+			seq: Math.min(seq, known?.seq ?? seq),
+			builders: [...new Set([...(known?.builders ?? []), ...builders])],
 		});
 	}
 
@@ -46,10 +50,14 @@ export class BidsOut {
 		return this.#byBlock.get(block)?.get(target)?.get(keyOf(backrun.hash, bidder)) ?? null;
 	}
 
-	/** The first that was out behind `target` for `block` with this backrun; null: none. */
+	/**
+	 * The bid that was out behind `target` for `block` with this backrun; null: none. Of several the one that was accepted first: whoever
+	 * receives a bundle has the backrun's bytes, and can bid with them too.
+	 */
 	find(target: string, block: number, backrun: string): BidOut | null {
-		const all = this.#byBlock.get(block)?.get(target)?.values() ?? [];
-		return [...all].find((one) => one.backrun === backrun) ?? null;
+		const all = [...(this.#byBlock.get(block)?.get(target)?.values() ?? [])];
+		const [first] = all.filter((one) => one.backrun === backrun).sort((one, other) => one.seq - other.seq);
+		return first ?? null;
 	}
 
 	/** Forgets what no block at `head` can have any more. */

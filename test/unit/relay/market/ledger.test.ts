@@ -77,6 +77,24 @@ test("without a signature the record is the sender's at its client", async () =>
 		assert.equal(ledger.recordOf("a", other), 0n);
 });
 
+test("of two bidders with the same backrun, the first to be accepted has the record, though the other's went out first", async () => {
+	const { fixture, target } = await withTarget({ slots: 4 });
+	fixture.builders.coinbases.set("0xminer", ["a"]);
+	const copier = `0x${"6".repeat(40)}`;
+	await fixture.accepted("A", target, 1_000n, { owner: SIGNER, times: { from: 1_224, until: 1_224 } });
+	await fixture.accepted("A", target, 1_000n, { owner: copier });
+	await fixture.missSlots(1);
+	await fixture.clock.advance(1_000);
+	await fixture.turn();
+	const times = fixture.builders.sent.map((bundle) => bundle.times?.from);
+	assert.deepEqual(times, [undefined, 1_224]);
+	const { tx } = fixture.builders.sent.at(-1)?.transactions[1] ?? assert.fail();
+	fixture.transfers.set(tx.hash, 1_000n);
+	await fixture.block([target, { tx }]);
+	const { ledger } = fixture.market;
+	assert.deepEqual([ledger.recordOf("a", SIGNER), ledger.recordOf("a", copier)], [100n, 0n]);
+});
+
 test("what the node can't trace is no record, whatever was claimed", async () => {
 	const { fixture, target } = await withTarget({ slots: 4 });
 	fixture.builders.coinbases.set("0xminer", ["a"]);
