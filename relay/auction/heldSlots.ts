@@ -40,17 +40,17 @@ export class HeldSlots {
 		const cancel: Bid[] = [];
 		const waits: number[] = [];
 		const has = new Set(this.#slots.map(({ bid }) => bid));
-		const free = this.#slots.filter(({ bid }) => bid === null || !isWanted.has(bid));
-		const ownOf = ({ backrun }: Bid) => free.find((slot) => slot.bid?.backrun.from === backrun.from);
+		const free = new Set(this.#slots.filter(({ bid }) => bid === null || !isWanted.has(bid)));
+		const ownOf = ({ backrun }: Bid) => [...free].find((slot) => slot.bid?.backrun.from === backrun.from);
 		const fresh = wanted.filter((bid) => !has.has(bid));
 		// First those that replace a bid of their sender, under its name: else another one could take that slot and cancel the name.
 		const inOrder = [...fresh.filter((bid) => ownOf(bid)), ...fresh.filter((bid) => !ownOf(bid))];
 		for (const bid of inOrder) {
 			const own = ownOf(bid);
 			const isNew = own === undefined && this.#slots.length < slots;
-			const slot = own ?? (isNew ? this.#added() : earliest(free));
+			const slot = own ?? (isNew ? this.#added() : earliest([...free]));
 			if (slot === undefined) continue;
-			free.splice(free.indexOf(slot), free.includes(slot) ? 1 : 0);
+			free.delete(slot);
 			if (slot.sentAt + SLOT_MS > now) {
 				waits.push(slot.sentAt + SLOT_MS);
 				if (slot.bid !== null && (own !== undefined || mayStay(slot.bid))) continue;

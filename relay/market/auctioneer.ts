@@ -96,25 +96,20 @@ export class Auctioneer {
 		const block = Math.max(bid.firstBlock, this.#nextBlock());
 		table.change(record, block, { stage: "ACCEPTED", reason: null, bid: bid.claimed });
 		const last = bids.toEvictOnTarget(target, this.#nextBlock());
-		if (last !== null) this.#end(last);
-		for (let one = bids.toEvictInAll(); one !== null; one = bids.toEvictInAll()) this.#end(one);
+		if (last !== null) this.#lives.end(last, null);
+		for (let one = bids.toEvictInAll(); one !== null; one = bids.toEvictInAll()) this.#lives.end(one, null);
 		this.reconcile([target]);
 	}
 
-	/** The same bid comes again, as a new one. */
-	comesAgain(bid: Pick<Bid, "owner" | "target" | "backrun">): void {
+	/** The same bid comes again: those that have ended, and the live ones `merged` into it, are over. Their status does not change. */
+	comesAgain(bid: Pick<Bid, "owner" | "target" | "backrun">, merged: readonly Bid[]): void {
+		for (const one of merged) this.#lives.drop(one);
 		this.#lives.comesAgain(bid);
 	}
 
 	/** Ends a bid that its owner has replaced or cancelled. */
 	withdraw(bid: Bid, how: Withdrawal): void {
 		this.#lives.withdraw(bid, how);
-		this.reconcile([bid.target]);
-	}
-
-	/** Removes a bid that has been merged into an identical one; its status does not change. */
-	removeMerged(bid: Bid): void {
-		this.#lives.drop(bid);
 		this.reconcile([bid.target]);
 	}
 
@@ -127,7 +122,7 @@ export class Auctioneer {
 	/** The target has ended outside a block: ends the bids on it. */
 	targetEnded(target: string): void {
 		this.#recorded.delete(target);
-		for (const bid of this.#parts.bids.of(target)) this.#end(bid);
+		for (const bid of this.#parts.bids.of(target)) this.#lives.end(bid, null);
 		this.reconcile([target]);
 	}
 
@@ -148,7 +143,7 @@ export class Auctioneer {
 			for (const bid of bids.of(target)) {
 				const isPast = bid.lastBlock <= head;
 				if (isPast && this.#lives.drop(bid)) table.change(bid.record, bid.lastBlock, { stage: "NOT_PLACED" });
-				else if (!isPending) this.#end(bid);
+				else if (!isPending) this.#lives.end(bid, null);
 			}
 		}
 	}
@@ -365,10 +360,6 @@ export class Auctioneer {
 		if (verdict.kind === "unpaid") this.#lives.end(bid, "paysNothing");
 		if (verdict.kind === "failed") this.#lives.end(bid, failureReason(verdict.error));
 		this.reconcile([bid.target]);
-	}
-
-	#end(bid: Bid): void {
-		this.#lives.end(bid, null);
 	}
 
 	/** Counts the bid in the target's record, each bundle once. */

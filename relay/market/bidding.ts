@@ -173,8 +173,8 @@ export class Bidding {
 		const lastCheck = { basis, result: "passed" } as const;
 		const found = { lastCheck, refundIsToNew, value, claimed: value };
 		const terms = { entry, builders, firstBlock, lastBlock, ...found };
-		for (const bid of twins) if (bid !== twin) auctioneer.removeMerged(bid);
-		auctioneer.comesAgain({ owner, target, backrun });
+		const merged = twins.filter((bid) => bid !== twin);
+		auctioneer.comesAgain({ owner, target, backrun }, merged);
 		if (twin !== undefined) {
 			table.freeUuid(twin.entry);
 			table.take(entry, (how) => auctioneer.withdraw(twin, how));

@@ -124,7 +124,7 @@ export class Settlement {
 		// Gone: a reorganisation is about to be reported.
 		if (block === null) return;
 		const landed: Landed[] = [];
-		const left: Left[] = [];
+		const left = new Map<TransactionRecord, Left>();
 		for (const record of targets) {
 			const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
 			const behind = place < 0 ? undefined : block.transactions[place + 1];
@@ -137,10 +137,10 @@ export class Settlement {
 			if (one === null) continue;
 			landed.push(one);
 			if (round?.behind && gain.transfers !== null)
-				left.push({ landed: one, out: round.behind, transfers: gain.transfers });
+				left.set(record, { landed: one, out: round.behind, transfers: gain.transfers });
 		}
 		const refunds = refundsOf({ ...block, fork: forkAt(block.timestamp) }, landed);
-		await this.#record({ ...block, hash: blockHash }, left, refunds);
+		await this.#record({ ...block, hash: blockHash }, [...left.values()], refunds);
 		for (const record of targets) {
 			const inclusion = this.#openInclusion(record, blockHash);
 			// Reorganised meanwhile.
@@ -148,8 +148,8 @@ export class Settlement {
 			this.#settled.set(record, inclusion);
 			const refund = refunds.get(record);
 			if (refund !== undefined) transactions.refunded(record.hash, block.number, refund);
-			for (const { landed, out, transfers } of left)
-				if (landed.record === record) onLanded(out.bid, transfers);
+			const own = left.get(record);
+			if (own !== undefined) onLanded(own.out.bid, own.transfers);
 		}
 	}
 
