@@ -34,7 +34,7 @@ export interface Bid {
 	builders: readonly string[] | null;
 	/** Wei that it paid by transfer in its last simulation: a claim. */
 	value: bigint;
-	/** The same in the simulation of its acceptance: all that its owner is told before the block, as any later one tells of others. */
+	/** The same in the simulation that admitted it. Its owner sees no later one before the block: only bids near a slot have one. */
 	claimed: bigint;
 	/** Whether the account that gets the refund was empty then. */
 	refundIsToNew: boolean;

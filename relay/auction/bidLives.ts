@@ -1,6 +1,6 @@
-// The life of each bid. Accepted, it is `live`: it takes part in the auction. In a block it has `landed`, and is live again if that
-// block leaves the chain within the blocks that are kept. When it ends otherwise it has `ended`, but what became of it is told with
-// the block that it was for next. Then it is `over`.
+// The life of each bid. An accepted bid is `live`: it takes part in the auction. A bid in a block has `landed`. It is live again if that
+// block leaves the chain while it is kept. A bid that ends otherwise has `ended`: its owner receives the outcome with the next block of
+// its range. After that it is `over`.
 
 import type { BundleReason } from "../domain/bundleStatus.ts";
 import type { Block } from "../domain/chain.ts";

@@ -20,17 +20,17 @@ export interface BundleEntry {
 	readonly owner: string;
 	/** Null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
-	/** When it came, in ms since the epoch. */
+	/** Time of arrival, in ms since the epoch. */
 	readonly receivedAt: number;
 	/** Set when its owner withdrew it before it was accepted. */
 	withdrawn: Withdrawal | null;
 	/** Aborted when it is withdrawn. */
 	readonly stop: AbortController;
-	/** Ends the accepted bundle, `by` the one that takes its uuid; null until it is accepted. */
+	/** Ends the bundle; `by` is the kind of the bundle that replaces it. Null until it is accepted. */
 	end: ((how: Withdrawal, by: BundleKind | null) => void) | null;
 }
 
-/** What may change of a bundle in one block. */
+/** The fields of a bundle's status in one block that may change. */
 export type BlockChange = Partial<
 	Pick<BundleBlockStatus, "stage" | "reason" | "bid" | "paid" | "placed" | "isTold" | "blockHash">
 >;
@@ -53,9 +53,9 @@ export interface BundleTableOptions {
 export interface BundleTableDependencies {
 	readonly clock: Clock;
 	readonly publisher: Publisher;
-	/** How a change is shown to subscribers. */
+	/** A changed status as subscribers receive it. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus) => unknown;
-	/** Told of each bundle in a block as it stands (1), and before that changes (-1). */
+	/** Receives each status when it is set (1), and again before it changes (-1). */
 	readonly count: (record: BundleRecord, status: BundleBlockStatus, by: 1 | -1) => void;
 }
 
@@ -73,7 +73,7 @@ export class BundleTable {
 	readonly #entries = new Map<string, BundleEntry[]>();
 	readonly #shares: Shares;
 	readonly #records: LRUCache<string, BundleRecord>;
-	/** The same by owner and hash, in the order of arrival. */
+	/** The same records by owner and hash, in the order of arrival. */
 	readonly #byOwner = new Map<string, Map<string, BundleRecord>>();
 
 	constructor(options: BundleTableOptions, dependencies: BundleTableDependencies) {
@@ -134,8 +134,8 @@ export class BundleTable {
 	}
 
 	/**
-	 * At most `limit` bundles of `owner`, the last to arrive first; where `before` is given those that arrived before the one with
-	 * that hash. Null if that one is not known.
+	 * At most `limit` bundles of `owner`, newest first. With `before`, only bundles that arrived before the one with that hash; null if
+	 * that is not known.
 	 */
 	bundles(owner: string, limit: number, before: string | null): readonly BundleRecord[] | null {
 		const own = [...(this.#byOwner.get(owner)?.values() ?? [])].reverse();
@@ -176,7 +176,7 @@ export class BundleTable {
 		this.#publish(record, status);
 	}
 
-	/** Adds a builder's response. Nobody is told of it before the block. */
+	/** Adds a builder's response. A bid's are not published before the block. */
 	delivered(record: BundleRecord, block: number, delivery: BundleDelivery): void {
 		const status = this.#statusOf(record, block);
 		status.deliveries.push(delivery);
@@ -204,7 +204,7 @@ export class BundleTable {
 		if (own?.size === 0) this.#byOwner.delete(owner);
 	}
 
-	/** The status in `block`, made if there is none. */
+	/** The status in `block`, created if there is none. */
 	#statusOf(record: BundleRecord, block: number): BundleBlockStatus {
 		const known = statusIn(record, block);
 		if (known !== undefined) return known;

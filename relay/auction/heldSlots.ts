@@ -1,9 +1,9 @@
-// Which bids one builder has on one target for a block, slot by slot. A slot is sent at most once a second, with the bid that it has
-// by then: however often bids change, a target takes no more of a builder's attention than its slots. Pure.
+// The bids that one builder has on one target for a block, by slot. Each slot is sent at most once a second, with the bid that it
+// holds at that time. However often bids change, a target costs a builder no more requests than that. Pure.
 
 import type { Bid } from "./bid.ts";
 
-/** Between two requests of one slot, in ms. */
+/** Least time between two requests for one slot, in ms. */
 const SLOT_MS = 1_000;
 
 interface Slot {
@@ -12,11 +12,11 @@ interface Slot {
 	sentAt: number;
 }
 
-/** What a builder is to be told. */
+/** The requests to make to a builder. */
 export interface SlotChanges {
 	readonly send: readonly Bid[];
 	readonly cancel: readonly Bid[];
-	/** When there is more to tell it, in monotonic ms; null: nothing. */
+	/** When the next slot may be sent, in monotonic ms; null: no bid waits for one. */
 	readonly nextAt: number | null;
 }
 
@@ -24,8 +24,8 @@ export class HeldSlots {
 	readonly #slots: Slot[] = [];
 
 	/**
-	 * The builder shall have the bids `wanted`, of different senders and not more than `slots`. What must wait for its slot leaves that
-	 * to the bid that has it: an earlier one of its sender, or one that `mayStay`.
+	 * Gives the slots to the bids `wanted`, of different senders and at most `slots`. While one of them waits for its slot, the builder
+	 * keeps the bid in that slot if it has the same sender or `mayStay`.
 	 */
 	update(
 		wanted: readonly Bid[],
@@ -43,7 +43,7 @@ export class HeldSlots {
 		const free = new Set(this.#slots.filter(({ bid }) => bid === null || !isWanted.has(bid)));
 		const ownOf = ({ backrun }: Bid) => [...free].find((slot) => slot.bid?.backrun.from === backrun.from);
 		const fresh = wanted.filter((bid) => !has.has(bid));
-		// First those that replace a bid of their sender, under its name: else another one could take that slot and cancel the name.
+		// A bid's name at the builder is its sender's. Another bid must not take the slot of that name first, and cancel the name.
 		const inOrder = [...fresh.filter((bid) => ownOf(bid)), ...fresh.filter((bid) => !ownOf(bid))];
 		for (const bid of inOrder) {
 			const own = ownOf(bid);
