@@ -39,10 +39,8 @@ export function drawing(secret: Buffer, block: number, target: string): (name: s
  * backrun's sender has one slot, and a client one by bid or lot; one by record is the bidder's and uses up none of its client's,
  * so that no neighbour can take it away.
  */
-export function slotsOf(all: readonly Bid[], { slots, recordOf, draw: drawn }: SlotOptions): readonly Bid[] {
+export function slotsOf(all: readonly Bid[], { slots, recordOf, draw }: SlotOptions): readonly Bid[] {
 	const bids = competing(all).sort(compare);
-	// Where there is room for all, nothing has to be drawn.
-	const draw = bids.length > slots ? drawn : () => 0.5;
 	const senders = new Set<string>();
 	const isFree = ({ backrun }: Bid) => !senders.has(backrun.from);
 	const taken = (count: number, from: Iterable<Bid>): readonly Bid[] => {

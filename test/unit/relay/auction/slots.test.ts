@@ -233,6 +233,28 @@ test("of any bids: no sender has two slots, no client two by bid or lot, and non
 	);
 });
 
+test("bids without a slot change nobody's, however few are left", () => {
+	fc.assert(
+		fc.property(
+			fc.array(row, { maxLength: 60 }),
+			fc.integer({ min: 1, max: 32 }),
+			fc.func(fc.boolean()),
+			(rows, slots, stays) => {
+				const bids = rows.map((one, i) => bidOf({ bid: `b${i}`, ...one }, i));
+				const records = new Map(
+					bids.map(({ bidder }, i) => [bidderKey(bidder), BigInt(rows[i]?.record ?? 0)]),
+				);
+				const recordOf = (bidder: string) => records.get(bidder) ?? 0n;
+				const options = { slots, recordOf, draw: drawing(Buffer.alloc(32), 1, "T") };
+				const taken = slotsOf(bids, options);
+				const left = bids.filter((bid) => taken.includes(bid) || stays(bid.seq));
+				assert.deepEqual(slotsOf(left, options), taken);
+			},
+		),
+		RUNS,
+	);
+});
+
 test("whoever has a slot by lot keeps it when another withdraws", () => {
 	fc.assert(
 		fc.property(

@@ -346,8 +346,7 @@ class Run {
 		const valid = this.#bids.filter(
 			(one) => one.target === target && this.#isValid(one) && (one.builders?.includes(builder) ?? true),
 		);
-		const drawn = drawing(SECRET, this.fixture.next, this.#entries[target]?.tx.hash ?? "");
-		const draw = valid.length > SLOTS ? drawn : () => 0.5;
+		const draw = drawing(SECRET, this.fixture.next, this.#entries[target]?.tx.hash ?? "");
 		const chosen: ModelBid[] = [];
 		/** Clients that have a slot by bid or by lot, and how many each network has by lot. */
 		const clients = new Set<string>();
