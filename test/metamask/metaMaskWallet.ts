@@ -124,6 +124,8 @@ const GWEI = 1_000_000_000n;
 export class MetaMaskWallet {
 	/** Everything that was asked, oldest first. */
 	readonly asked: AskedRequest[] = [];
+	/** The address that its network has, where a proxy in front names it; null: there is no proxy. */
+	network: string | null = null;
 	readonly #address: string;
 	readonly #key: Buffer;
 	readonly #networks: MetaMaskNetworks;
@@ -300,7 +302,9 @@ export class MetaMaskWallet {
 		const messenger = new Messenger({ namespace: "NetworkController", parent: root });
 		const recording = async (url: URL, init: RequestInit): Promise<Response> => {
 			const { method, params } = JSON.parse(String(init.body)) as AskedRequest;
-			const response = await fetch(url, init);
+			const headers = new Headers(init.headers);
+			if (this.network !== null) headers.set("x-forwarded-for", this.network);
+			const response = await fetch(url, { ...init, headers });
 			const answer = (await response.clone().json()) as AskedRequest["answer"];
 			this.asked.push({ method, params, answer });
 			return response;

@@ -6,6 +6,8 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { REVERTS } from "../support/contracts.ts";
 import { type Actor, GWEI, RelayFixture } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/systems.ts";
+import { until } from "../support/until.ts";
+import { cancelBy } from "../support/userFixtures.ts";
 import { type MetaMaskTransaction, MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
 
 const TO = "0x00000000000000000000000000000000000be11e";
@@ -16,7 +18,7 @@ const CROOKED = { maxFeePerGas: 20n * GWEI + 7n, maxPriorityFeePerGas: GWEI + 3n
 let system: TestSystem;
 let fixture: RelayFixture;
 before(async () => {
-	system = await startSystem({ env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
+	system = await startSystem({ env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS), TRUST_PROXY: "1" } });
 	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
@@ -122,6 +124,28 @@ describe("MetaMask on /fast", () => {
 		await fixture.waitUntilSent(signedBy(next));
 		await system.nextBlock();
 		await wallet.shows(next, "confirmed");
+	});
+
+	it("in another network revives nothing that was cancelled, warns, and cancels it by its nonce", async (t) => {
+		const { actor, wallet } = await open(t);
+		wallet.network = "198.51.100.1";
+		const tx = await wallet.send({ to: TO, value: 5n });
+		await fixture.waitUntilSent(signedBy(tx));
+		await wallet.firstLook(tx);
+		assert.equal(await cancelBy(system, signedBy(tx), { from: wallet.network }), true);
+		wallet.network = "203.0.113.9";
+		await passBlock(wallet);
+		const [, refused] = await wallet.sent(tx, 2);
+		const message = `transaction was cancelled by another owner; add again=${tx.hash} to submit it anew`;
+		assert.deepEqual(refused, { code: -32_000, message, data: { reason: "CANCELLED_BY_OTHER" } });
+		await until("MetaMask warns", () => wallet.see(tx).warning !== undefined);
+		assert.equal((await fixture.status(signedBy(tx))).stage, "CANCELLED");
+		const cancelling = await wallet.cancel(tx);
+		await fixture.waitUntilSent(signedBy(cancelling));
+		await system.nextBlock();
+		await wallet.shows(cancelling, "confirmed");
+		await wallet.shows(tx, "dropped");
+		assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 1]);
 	});
 
 	it("tells its user who was too late that the transaction is confirmed already", async (t) => {
