@@ -1,5 +1,6 @@
-// Somebody else brings a user's signed bytes, before or after the user, with the relay well, out or back: the user's path, refund
-// and cancel hold at the relay and at the fallback.
+// Somebody else brings a user's signed bytes, before or after the user, with the relay well, out or back. Each promise holds by
+// itself: nobody redirects the refund, searchers see no more than any owner allows, nobody's cancel ends what another wants, and who
+// comes once builders have it changes neither builders nor delivery.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -14,6 +15,8 @@ const STRANGER = attackerAddress(1);
 const ETHER = 10n ** 18n;
 const [THEIRS, OWN] = [testAccount(71).address, testAccount(72).address];
 const ANSWER_MS = 30_000;
+const STILL_WANTED =
+	"taken back for your address; another address that submitted it still wants it: sign the cancel with the sender's key, or replace it";
 
 /** When the first and the second of the two come. */
 const TIMES = {
@@ -79,19 +82,19 @@ async function assertStage(one: Brought, stage: string): Promise<void> {
 	await until(`${one.name} is ${stage}`, async () => (await world.relay.client.stage(one.hash)) === stage);
 }
 
-/** As the user wants it, wherever it is pending. */
-async function assertUsers(one: Brought, at: RelayProcess): Promise<void> {
-	const { fastMode, shared, refundRecipient, status, stage } = await at.client.status(one.hash);
+/** As the first one wants it delivered, wherever it is pending, and hidden as both want it. */
+async function assertHolds(one: Brought, at: RelayProcess): Promise<void> {
+	const { fastMode, shared, status, stage } = await at.client.status(one.hash);
 	if (stage === undefined) return;
 	assert.deepEqual(
-		{ fastMode, shared, refundRecipient, status },
-		{ fastMode: false, shared: false, refundRecipient: null, status: "UNKNOWN" },
+		{ fastMode, shared, status },
+		{ fastMode: one.isStrangerFirst, shared: false, status: "UNKNOWN" },
 		`${one.name} at the ${at === world.relay ? "relay" : "fallback"}`,
 	);
 }
 
 for (const [name, [first, second]] of Object.entries(TIMES)) {
-	it(`${name}, a stranger gets neither path nor refund nor cancel of what he brings`, async () => {
+	it(`${name}, a stranger gets neither refund nor cancel of what he brings`, async () => {
 		const { system, relay, fallback } = world;
 		assert.ok(fallback !== null);
 		// Boost only streams what comes on the other path.
@@ -112,26 +115,32 @@ for (const [name, [first, second]] of Object.entries(TIMES)) {
 		await system.nextBlock(relay);
 		if (first === "out") await world.fails();
 		for (const one of all) await bring(one, one.isStrangerFirst);
-		if (first === "well" && second === "out") await world.fails();
+		// Then builders have it.
+		if (first === "well") for (const one of all) await assertStage(one, "BROADCAST");
+		if (first === "well" && second === "out") {
+			await world.fails();
+			for (const { name, hash } of all)
+				await until(
+					`the fallback has ${name}`,
+					async () => (await fallback.client.stage(hash)) !== undefined,
+				);
+		}
 		if (second === "back") await world.recovers();
 		for (const one of all) await bring(one, !one.isStrangerFirst);
 		for (const one of all) {
-			assert.equal(await cancel(one, STRANGER), true, "his own wish");
+			assert.equal(await cancel(one, STRANGER), STILL_WANTED, "his own wish");
 			assert.notEqual(await cancel(one, attackerAddress(2)), true, "a third one's");
 		}
 		if (second === "out") {
-			for (const one of all) await assertUsers(one, fallback);
+			for (const one of all) await assertHolds(one, fallback);
 			await world.recovers();
 		}
 		// What only the fallback has stays there while that is well.
 		if (second !== "well") await world.fails("fallback");
 		for (const one of all) {
 			await assertStage(one, "BROADCAST");
-			await until(`${one.name} is on its user's path`, async () => {
-				return !(await relay.client.status(one.hash)).fastMode;
-			});
-			await assertUsers(one, relay);
-			await assertUsers(one, fallback);
+			await assertHolds(one, relay);
+			await assertHolds(one, fallback);
 		}
 		if (second !== "well") await world.recovers("fallback");
 		await system.delivered(all.map(({ raw }) => raw));
@@ -151,7 +160,78 @@ for (const [name, [first, second]] of Object.entries(TIMES)) {
 		);
 		await mineAll(system, mined);
 		await system.nextBlock(relay);
-		for (const one of mined) await assertStage(one, "INCLUDED");
+		for (const one of mined) {
+			await assertStage(one, "INCLUDED");
+			assert.equal((await relay.client.status(one.hash)).refundRecipient, null, one.name);
+		}
 		for (const one of cancelled) await assertStage(one, "CANCELLED");
 	});
 }
+
+/** A funded account's transaction. */
+async function fresh(count: number): Promise<readonly Omit<Brought, keyof Case>[]> {
+	const all = Array.from({ length: count }, (_, i) => {
+		const by = testAccount(accounts++);
+		const raw = `0x${rawTransaction({ by }).toString("hex")}`;
+		return { name: `transaction ${i}`, by, raw, hash: signedTransaction({ by }).hash };
+	});
+	await world.system.chain.fund(
+		all.map(({ by }) => by),
+		ETHER,
+	);
+	await world.system.nextBlock(world.relay);
+	return all;
+}
+
+for (const out of [false, true]) {
+	it(`with the relay ${out ? "out" : "well"}, a stranger who submits and cancels first ends nothing for its user`, async () => {
+		const { system } = world;
+		const [ofUser, control] = (await fresh(2)) as [Brought, Brought];
+		if (out) await world.fails();
+		const submit = async ({ raw }: Brought, from: string, query = "") => {
+			const { result, error } = await ask("eth_sendRawTransaction", [raw], callAt(`/fast${query}`, from));
+			return error?.message ?? result;
+		};
+		assert.equal(await submit(ofUser, STRANGER), ofUser.hash);
+		assert.equal(await cancel(ofUser, STRANGER), true);
+		// No dead hash: the user learns of it, and can have it anew.
+		assert.match(
+			String(await submit(ofUser, HONEST)),
+			/^transaction was cancelled by another owner; add again=0x/,
+		);
+		assert.equal(await submit(control, HONEST), control.hash);
+		const again = `?again=${ofUser.hash}`;
+		assert.equal(await submit(ofUser, HONEST, again), ofUser.hash);
+		assert.equal(await submit(ofUser, STRANGER, again), ofUser.hash);
+		assert.equal(await cancel(ofUser, STRANGER), STILL_WANTED);
+		if (out) await world.recovers();
+		// What only the fallback has stays there while that is well, and what it has cancelled for boost comes to the relay.
+		if (out) await world.fails("fallback");
+		for (const one of [ofUser, control]) await assertStage(one, "BROADCAST");
+		if (out) await world.recovers("fallback");
+		await system.delivered([ofUser.raw, control.raw]);
+		await mineAll(system, [ofUser, control]);
+		for (const one of [ofUser, control]) await assertStage(one, "INCLUDED");
+	});
+}
+
+it("a signed body that is repeated with another path and recipient shows and redirects nothing", async () => {
+	const { system, relay } = world;
+	const [one, control] = (await fresh(2)) as [Brought, Brought];
+	const submit = async ({ raw, by }: Brought, from: string, target: string) => {
+		const call = { ...callAt(target, from), key: by.keyHex };
+		assert.equal((await ask("eth_sendRawTransaction", [raw], call)).error, undefined);
+	};
+	for (const brought of [one, control]) await submit(brought, HONEST, `/fullprivacy?refundRecipient=${OWN}`);
+	for (const target of [`/maxbackruns?refundRecipient=${THEIRS}`, `/fast?refundRecipient=${THEIRS}`])
+		await submit(one, STRANGER, target);
+	await system.delivered([one.raw, control.raw]);
+	await mineAll(system, [one, control]);
+	for (const brought of [one, control]) await assertStage(brought, "INCLUDED");
+	const shown = async ({ hash }: Brought) => {
+		const { fastMode, shared, refundRecipient } = await relay.client.status(hash);
+		return { fastMode, shared, refundRecipient };
+	};
+	assert.deepEqual(await shown(one), { fastMode: false, shared: false, refundRecipient: null });
+	assert.deepEqual(await shown(control), { fastMode: false, shared: false, refundRecipient: OWN });
+});

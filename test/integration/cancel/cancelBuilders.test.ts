@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { RecordedRequest } from "../../devnet/builderRecord.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/userFixtures.ts";
@@ -27,6 +28,7 @@ let fixture: CancelFixture;
 before(async () => {
 	fixture = await startCancels({
 		proxied: true,
+		env: { TRUST_PROXY: "1" },
 		builders: [
 			{ name: "dev", fullPrivacy: true },
 			{ name: "endpoint", cancel: "endpoint" },
@@ -122,6 +124,37 @@ describe("the cancels that builders get", () => {
 			for (const one of [tx, hidden]) assert.ok(!text.includes(one.raw), name);
 		}
 		assert.deepEqual(await summary(tx), { builders: 1, confirmed: 1, summary: "1 of 1 builders confirmed" });
+	});
+});
+
+/** `from` submits it on `path`. */
+async function submitFrom(tx: Signed, from: string, path: string): Promise<void> {
+	const { url } = fixture.system.client;
+	const headers = { "content-type": "application/json", "x-forwarded-for": from };
+	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [tx.raw] });
+	const answer = (await (await fetch(url + path, { method: "POST", headers, body })).json()) as WireAnswer;
+	assert.equal(answer.result, tx.hash);
+}
+
+describe("a builder that submits what it has received", () => {
+	it("takes it from no other builder, on any path; its first owner may", async () => {
+		const [owner, builder] = ["198.51.100.1", "203.0.113.7"];
+		const tx = (await fixture.actor()).sign();
+		await submitFrom(tx, owner, "/fast");
+		await fixture.waitUntilSent(tx, { builders: NAMES });
+		for (const path of ["/fullprivacy", "/noreverts", "/nochecks", "/fullprivacy?builder=dev"])
+			await submitFrom(tx, builder, path);
+		await fixture.passBlock();
+		await fixture.waitUntilSent(tx, { builders: NAMES });
+		await fixture.fence();
+		assert.deepEqual(await acks(tx), []);
+		for (const name of NAMES) assert.equal(fixture.cancels(fixture.builder(name), tx).length, 0, name);
+		await submitFrom(tx, owner, "/fullprivacy");
+		await fixture.withdrawn(
+			tx,
+			CONFIRMING.filter((name) => name !== "dev"),
+		);
+		await fixture.waitUntilSent(tx, { builders: ["dev"] });
 	});
 });
 
