@@ -14,8 +14,10 @@ import {
 	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import {
+	CANCELLED_BY_OTHER,
+	cancelledByOther,
 	cancelsSoftly,
-	isOwnedBy,
+	lateOwner,
 	type Owner,
 	pastOwners,
 	standingCount,
@@ -25,10 +27,12 @@ import {
 import type { Traces } from "../shared/tracing/traces.ts";
 import { type AdmissionOptions, type AdmissionVerdict, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
+import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts } from "./domain/ports.ts";
-import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
+import { isEndedByUser, isLive, isMined, isRevivable, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import {
+	type CancelOutcome,
 	type CancelPolicy,
 	type CancelRequest,
 	cancelRight,
@@ -155,25 +159,32 @@ export class Pipeline {
 		if (isLive(record.stage)) return this.#join(tx, submission);
 		if (isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "readmit";
-		// Cancelled or replaced: never admitted again. It counts as known until its nonce is used, also while the node fails.
+		// An end by addresses binds these alone.
+		const { requester, again } = submission;
+		const isBound = !isRevivable(record) || record.endedBy.includes(requester.address ?? "");
+		if (!isBound && requester.address !== null && again === tx.hash) return "readmit";
+		// It counts as known until its nonce is used, also while the node fails.
+		const outcome = isBound
+			? knownOutcome(tx.hash)
+			: rejectedWith(rejection(CANCELLED_BY_OTHER, cancelledByOther(tx.hash, requester.address)));
 		const client = clientOf(submission.submitterAddress);
 		const account = await accounts.get(tx.from, client, URGENT).catch(() => null);
-		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
+		if (account === null || account.nonce <= tx.nonce) return outcome;
 		// Before it rejects, it reads the account anew, since the known one may be old.
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
 		const isNonceUsed = verdict?.ok === false && verdict.rejection.code === "NONCE_TOO_LOW";
-		return isNonceUsed ? rejectedWith(verdict.rejection) : knownOutcome(tx.hash);
+		return isNonceUsed ? rejectedWith(verdict.rejection) : outcome;
 	}
 
 	/** Its client is an owner beside those who submitted it before; resolves once that is on disk. */
 	async #join(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { transactions } = this.#deps;
 		const { owners = [] } = transactions.records.get(tx.hash)?.record ?? {};
-		const owner = ownerOf(tx, submission);
+		const owner = ownerOf(submission);
 		const isOut = (transactions.pool.get(tx.hash)?.sentTo.size ?? 0) > 0;
-		// Those who got it from its sender, such as a builder, take it from no other one.
-		const isOwn = owner.signed || isOwnedBy(owners, owner.address);
-		const joined = withOwner(owners, isOut && !isOwn ? { ...owner, builders: null } : owner);
+		// Whatever else it changes, searchers see no more of it from now on.
+		const isHidden = owner.isHidden || policyOf(submission.path).sharing === "never";
+		const joined = withOwner(owners, isOut ? { ...lateOwner(owners, owner), isHidden } : owner);
 		if (joined !== owners) await transactions.changes.changeOwners(tx.hash, joined, "joined");
 		return knownOutcome(tx.hash);
 	}
@@ -187,24 +198,22 @@ export class Pipeline {
 	): Promise<SubmitOutcome> {
 		const { transactions } = this.#deps;
 		// What its owners asked for holds in its next life too, whoever brings it.
-		const past = isResubmitted ? ((await transactions.record(tx.hash))?.owners ?? []) : [];
-		const transaction = this.#owned(tx, submission, pastOwners(past));
+		const past = isResubmitted ? await transactions.record(tx.hash) : null;
+		const owners = past === null ? [] : pastOwners(past.owners, past.endedBy);
+		const transaction = this.#owned(tx, submission, owners);
 		return transactions.changes.add(transaction, account, isResubmitted);
 	}
 
 	/** The transaction of a submission, of which `past` are the owners before. */
 	#owned(tx: DecodedTransaction, submission: Submission, past: readonly Owner[] = []): PrivateTransaction {
 		const { submitterAddress, requestId } = submission;
-		const owners = withOwner(past, ownerOf(tx, submission));
+		const owners = withOwner(past, ownerOf(submission));
 		const receivedAt = this.#deps.clock.now();
 		return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, owners);
 	}
 
-	/**
-	 * True once the transaction is cancelled and that is on disk, by this request or an earlier one. False if it is not pending
-	 * here or the client may not cancel it, without saying which. Throws if the store fails.
-	 */
-	async cancel(request: CancelRequest): Promise<boolean> {
+	/** Resolves once what the request may cancel is cancelled and that is on disk. Throws if the store fails. */
+	async cancel(request: CancelRequest): Promise<CancelOutcome> {
 		let archived: TransactionRecord | null = null;
 		let fault: { readonly thrown: unknown } | null = null;
 		try {
@@ -213,50 +222,58 @@ export class Pipeline {
 		} catch (thrown) {
 			fault = { thrown };
 		}
-		if (await this.#cancelFound(request, archived)) return true;
+		const outcome = await this.#cancelFound(request, archived);
 		// It may be archived: nobody is told more than that it can't be read.
-		if (fault !== null) throw fault.thrown;
-		return false;
+		if (outcome === "notPending" && fault !== null) throw fault.thrown;
+		return outcome;
 	}
 
 	/** Cancels what is in memory or was archived, if the request may. */
-	async #cancelFound(request: CancelRequest, archived: TransactionRecord | null): Promise<boolean> {
+	async #cancelFound(request: CancelRequest, archived: TransactionRecord | null): Promise<CancelOutcome> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
 		const { hash } = request;
 		// Only the pool has one that is being written for the first time.
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;
-		if (owner === null) return false;
+		if (owner === null) return "notPending";
 		// An owner's address authorizes a cancel only for WATCH_BLOCKS blocks after its end, in `archived.block`.
 		const head = this.#deps.tip.head()?.number ?? 0;
 		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
 		const owners = transaction?.owners ?? (isWatched ? (archived?.owners ?? []) : []);
 		const { cancelPolicy } = this.#options;
-		if (cancelRight(cancelPolicy, request, { from: owner.from, owners }) === null) return false;
-		// Repeating a cancel succeeds.
-		if (transaction === undefined) return archived?.stage === "CANCELLED";
+		const right = cancelRight(cancelPolicy, request, { from: owner.from, owners });
+		if (right === null) return "notPending";
+		if (transaction === undefined) return this.#cancelArchived(archived, right);
 		return transactions.exclusively(transaction.tx, () => this.#cancelAlone(request, transaction.tx));
 	}
 
+	/** Repeating a cancel succeeds. Its sender's ends for all what was cancelled by address. */
+	async #cancelArchived(record: TransactionRecord | null, right: "all" | "own"): Promise<CancelOutcome> {
+		if (record?.stage !== "CANCELLED") return "notPending";
+		const { changes } = this.#deps.transactions;
+		if (right === "all" && isRevivable(record)) await changes.cancelForAll(record);
+		return "cancelled";
+	}
+
 	/** Takes back what the request may take back. Holds the lock of the sender and nonce. */
-	async #cancelAlone(request: CancelRequest, { hash, from }: DecodedTransaction): Promise<boolean> {
+	async #cancelAlone(request: CancelRequest, { hash, from }: DecodedTransaction): Promise<CancelOutcome> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
 		// Its owners may have changed while this waited for the lock; and of one that was being written, only now there is a record.
 		const { record } = records.get(hash) ?? {};
-		if (record === undefined) return false;
+		if (record === undefined) return "notPending";
 		const { owners } = record;
 		const right = cancelRight(this.#options.cancelPolicy, request, { from, owners });
 		const left = right === "own" ? withoutWish(owners, request.address ?? "") : [];
 		if (right === "own" && standingCount(left) > 0 && isLive(record.stage)) {
 			if (left !== owners) await transactions.changes.changeOwners(hash, left, "left");
-			return isLive(record.stage);
+			return isLive(record.stage) ? "stillWanted" : "notPending";
 		}
 		// It may have left the pool by now.
 		const entry = pool.get(hash);
-		if (right !== null && entry !== undefined) await transactions.changes.cancel(entry);
-		return record.stage === "CANCELLED";
+		if (right !== null && entry !== undefined) await transactions.changes.cancel(entry, right === "own");
+		return right === null ? "notPending" : this.#cancelArchived(record, right);
 	}
 
 	/**
@@ -278,7 +295,7 @@ export class Pipeline {
 		if (ended === null) return null;
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
 		const rejected = transactions.changes.cancelLimitRejection(tx.from);
-		return rejected ?? this.#recordSoftCancel(tx, submission, ended.expired);
+		return rejected ?? this.#recordSoftCancel(tx, submission, ended.past);
 	}
 
 	/** Whether the transaction, taken alone, is valid in the next block. */
@@ -289,12 +306,12 @@ export class Pipeline {
 
 	/**
 	 * Null unless `tx` may cancel after the end: the nonce is unused, and the last transaction with it that requested soft
-	 * cancellations was cancelled or has expired. `expired`: the one that its bytes would revive, if there is one.
+	 * cancellations was cancelled or has expired. `past`: the one that its bytes could revive, if there is one.
 	 */
 	async #endedSoftCancellable(
 		tx: DecodedTransaction,
 		{ submitterAddress, requester }: Submission,
-	): Promise<{ readonly expired: TransactionRecord | null } | null> {
+	): Promise<{ readonly past: TransactionRecord | null } | null> {
 		const { transactions, accounts } = this.#deps;
 		const hash = await transactions.changes.lastSoftCancellable(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
@@ -303,10 +320,10 @@ export class Pipeline {
 		if (!cancelsSoftly(record.owners, requester.address)) return null;
 		const account = await accounts.get(tx.from, clientOf(submitterAddress), URGENT).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
-		return { expired: await transactions.changes.expiredWithSameNonce(tx) };
+		return { past: await transactions.changes.revivableWithSameNonce(tx) };
 	}
 
-	/** Cancels the pending or expired transaction with the nonce, if there is one, and records `tx` as the cancel. */
+	/** Cancels the pending or revivable transaction with the nonce, if there is one, and records `tx` as the cancel. */
 	async #recordSoftCancel(
 		tx: DecodedTransaction,
 		submission: Submission,

@@ -1,11 +1,25 @@
-// Who owns a transaction, and what follows from what its owners asked for. Whoever has signed bytes can bring them, so nobody
-// owns them alone: the strictest path holds, nobody redirects another's refund, and nobody ends what another still wants. Pure.
+// Who owns a transaction, and what follows from what its owners asked for. Anyone who has signed bytes can submit them, first or
+// again, so a later submitter is an owner beside the first, and each promise holds by itself. Pure.
 
 import { clientOf } from "./client.ts";
 
 /** The error of a cancel by anybody but an owner: the same whether the hash is known, pending or neither, so it tells nothing. */
 export const NOT_CANCELLABLE =
 	"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
+
+/** The error of a cancel by an owner's address while another owner wants the transaction. */
+export const STILL_WANTED =
+	"taken back for your address; another address that submitted it still wants it: sign the cancel with the sender's key, or replace it";
+/** Its `data.reason`. */
+export const STILL_WANTED_REASON = "STILL_WANTED";
+
+/** The error of a submission, from an `address` of its own or not, of what other owners have ended by their addresses. */
+export function cancelledByOther(hash: string, address: string | null): string {
+	const message = `transaction was cancelled by another owner; add again=${hash} to submit it anew`;
+	return address === null ? `${message}, not from a web page` : message;
+}
+/** Its `data.reason`. */
+export const CANCELLED_BY_OTHER = "CANCELLED_BY_OTHER";
 
 /** The submission paths by strictness, the strictest first. */
 export const STRICTEST_FIRST = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"] as const;
@@ -28,8 +42,6 @@ export interface OwnerOptions {
 export interface Owner<P extends OwnedPath = OwnedPath> extends OwnerOptions {
 	/** Its network address, which may take its wish back; null: nobody may. */
 	readonly address: string | null;
-	/** Whether the sender's key signed the request: then its wish alone counts. */
-	readonly signed: boolean;
 	/** The paths that it asked for, each once. */
 	readonly paths: readonly P[];
 	/** Whether it has taken its wish back. What it asked for still counts, so that its end loosens nothing. */
@@ -47,17 +59,14 @@ export interface Terms<P extends OwnedPath = OwnedPath> extends OwnerOptions {
 /** Owners that are kept by address; what others ask for is kept as if one had asked for all of it. */
 export const MAX_OWNERS = 8;
 
-/**
- * The owners after one more submission: the same array if it changes nothing. The same address counts once, and so do the
- * sender's signed requests, of which the last counts.
- */
+/** The owners after one more submission: the same array if it changes nothing. The same address counts once. */
 export function withOwner<P extends OwnedPath>(
 	owners: readonly Owner<P>[],
 	owner: Owner<P>,
 ): readonly Owner<P>[] {
 	let at = indexOf(owners, owner);
 	let added = owner;
-	if (at < 0 && !owner.signed && owner.address !== null && owners.length >= MAX_OWNERS) {
+	if (at < 0 && owner.address !== null && owners.length >= MAX_OWNERS) {
 		const extra = oneTooMany(owners, owner.address);
 		if (extra !== undefined) {
 			const others = owners.filter((one) => one !== extra);
@@ -69,8 +78,18 @@ export function withOwner<P extends OwnedPath>(
 	const before = owners[at];
 	// A spread would make room for sixteen more.
 	if (before === undefined) return owners.concat([added]);
-	const now = owner.signed ? owner : merged(before, added);
+	const now = merged(before, added);
 	return isSame(before, now) ? owners : owners.with(at, now);
+}
+
+/**
+ * What a submission asks for once builders have the transaction: only the first owner that wants it may still change which builders
+ * get it, and how. Anybody else may have the bytes from a builder.
+ */
+export function lateOwner<P extends OwnedPath>(owners: readonly Owner<P>[], owner: Owner<P>): Owner<P> {
+	const first = owners.find(({ cancelled }) => !cancelled);
+	if (owner.address !== null && first?.address === owner.address) return owner;
+	return { ...owner, paths: termsOf(owners).paths, builders: null };
 }
 
 /**
@@ -78,17 +97,17 @@ export function withOwner<P extends OwnedPath>(
  * least than the client of `address`. One subscriber has all the addresses of a network, and keeps out nobody with them.
  */
 function oneTooMany<P extends OwnedPath>(owners: readonly Owner<P>[], address: string): Owner<P> | undefined {
-	const addresses = owners.flatMap((one) => (one.signed || one.address === null ? [] : [one.address]));
+	const addresses = owners.flatMap((one) => (one.address === null ? [] : [one.address]));
 	const countOf = (one: string) => addresses.filter((other) => clientOf(other) === clientOf(one)).length;
 	const counts = addresses.map(countOf);
 	const most = Math.max(0, ...counts);
 	if (most < countOf(address) + 2) return undefined;
 	const last = addresses[counts.lastIndexOf(most)];
-	return owners.find((one) => !one.signed && one.address === last);
+	return owners.find((one) => one.address === last);
 }
 
-function indexOf(owners: readonly Owner[], { signed, address }: Owner): number {
-	return owners.findIndex((one) => one.signed === signed && (signed || one.address === address));
+function indexOf(owners: readonly Owner[], { address }: Owner): number {
+	return owners.findIndex((one) => one.address === address);
 }
 
 /** The owners after the wish of `address` was taken back: the same array if it has none. */
@@ -100,14 +119,23 @@ export function withoutWish<P extends OwnedPath>(
 	return owners.map((one) => (one.address === address ? { ...one, cancelled: true } : one));
 }
 
+/** The owners once nobody's address wants it any more. */
+export function allTakenBack<P extends OwnedPath>(owners: readonly Owner<P>[]): readonly Owner<P>[] {
+	return owners.map((one) => ({ ...one, cancelled: true }));
+}
+
 /**
  * The owners of a transaction that has ended, for its next life: their wishes are over and their addresses forgotten, but what
- * they asked for still counts.
+ * they asked for still counts. `endedBy`: addresses that have ended it: whatever their wallets send again, they want it no more.
  */
-export function pastOwners<P extends OwnedPath>(owners: readonly Owner<P>[]): readonly Owner<P>[] {
-	return owners
+export function pastOwners<P extends OwnedPath>(
+	owners: readonly Owner<P>[],
+	endedBy: readonly string[] = [],
+): readonly Owner<P>[] {
+	const past = owners
 		.map((one) => ({ ...one, address: null, cancelled: true }))
 		.reduce<readonly Owner<P>[]>((all, one) => withOwner(all, one), []);
+	return past.flatMap((one) => [one, ...endedBy.map((address) => ({ ...one, address }))]);
 }
 
 /** Whether `address` is that of an owner, also of one that has taken its wish back. */
@@ -118,10 +146,10 @@ export function isOwnedBy(owners: readonly Owner[], address: string | null): boo
 /**
  * Whether a self-transfer that comes from `address` cancels it without being mined: if that owner asked for it, or by anybody
  * else if all owners did. To another owner it is a replacement, which ends the transaction for good also where others have its
- * bytes. The sender's signed wish goes over all of that.
+ * bytes.
  */
 export function cancelsSoftly(owners: readonly Owner[], address: string | null): boolean {
-	const own = owners.find(({ signed }) => signed) ?? owners.find((one) => isOwnedBy([one], address));
+	const own = owners.find((one) => isOwnedBy([one], address));
 	return own === undefined
 		? owners.length > 0 && owners.every((one) => one.softCancellations)
 		: own.softCancellations;
@@ -139,12 +167,12 @@ export function standingCount(owners: readonly Owner[]): number {
 	return count;
 }
 
-/** What holds: the sender's signed wish, or else the strictest path and what all owners agree on. */
+/** What holds: the strictest path, and what all owners agree on. */
 export function termsOf<P extends OwnedPath>(owners: readonly Owner<P>[]): Terms<P> {
 	const [first] = owners;
 	if (first === undefined) throw new RangeError("a transaction without an owner");
 	const { paths, refundRecipient, referrer, isHidden, builders } =
-		owners.length === 1 ? first : (owners.find(({ signed }) => signed) ?? owners.reduce(merged));
+		owners.length === 1 ? first : owners.reduce(merged);
 	const path = paths.length === 1 ? (paths[0] as P) : strictest(paths);
 	// As for a client that is none of them.
 	const softCancellations = cancelsSoftly(owners, null);
@@ -160,7 +188,6 @@ function merged<P extends OwnedPath>(one: Owner<P>, other: Owner<P>): Owner<P> {
 	const more = other.paths.filter((path) => !one.paths.includes(path));
 	return {
 		address: one.address,
-		signed: one.signed,
 		paths: more.length === 0 ? one.paths : [...one.paths, ...more],
 		softCancellations: one.softCancellations || other.softCancellations,
 		refundRecipient: one.refundRecipient === other.refundRecipient ? one.refundRecipient : null,
@@ -202,12 +229,11 @@ function isSame(one: Owner, other: Owner): boolean {
 
 /** An owner as JSON values, without fields that have their default. */
 export function storedOwner(owner: Owner): object {
-	const { address, signed, paths, softCancellations: soft, refundRecipient, referrer, cancelled } = owner;
+	const { address, paths, softCancellations: soft, refundRecipient, referrer, cancelled } = owner;
 	const { isHidden: hidden, builders } = owner;
 	return {
 		paths,
 		...(address === null ? {} : { address }),
-		...(signed ? { signed } : {}),
 		...(soft ? { soft } : {}),
 		...(refundRecipient === null ? {} : { refundRecipient }),
 		...(referrer === null ? {} : { referrer }),
@@ -220,7 +246,7 @@ export function storedOwner(owner: Owner): object {
 /** The reverse of {@link storedOwner}; null if it is not what that wrote. */
 export function readOwner(stored: unknown): Owner | null {
 	const { paths, address = null, ...rest } = (stored ?? {}) as Record<string, unknown>;
-	const { signed = false, soft = false, cancelled = false, refundRecipient = null, referrer = null } = rest;
+	const { soft = false, cancelled = false, refundRecipient = null, referrer = null } = rest;
 	const { hidden = false, builders = null } = rest;
 	const known: readonly unknown[] = STRICTEST_FIRST;
 	const isRead =
@@ -230,16 +256,14 @@ export function readOwner(stored: unknown): Owner | null {
 		(builders === null || (Array.isArray(builders) && builders.every((name) => typeof name === "string"))) &&
 		[address, refundRecipient, referrer].every((one) => one === null || typeof one === "string");
 	if (!isRead) return null;
-	const [isSigned, softCancellations, isCancelled] = [signed === true, soft === true, cancelled === true];
 	return {
 		address: address as string | null,
-		signed: isSigned,
 		paths: paths as OwnedPath[],
-		softCancellations,
+		softCancellations: soft === true,
 		refundRecipient: refundRecipient as string | null,
 		referrer: referrer as string | null,
 		isHidden: hidden === true,
 		builders: builders as readonly string[] | null,
-		cancelled: isCancelled,
+		cancelled: cancelled === true,
 	};
 }

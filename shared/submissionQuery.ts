@@ -1,7 +1,7 @@
 // Reads the query parameters of submissions, ours and Flashbots', with names in any case. Unknown ones are ignored, but a
 // misspelt name is an error, so that no user wrongly believes a protection to be on.
 
-import { parseAddress } from "./ethereum/hex.ts";
+import { parseAddress, parseHash } from "./ethereum/hex.ts";
 import { RpcError } from "./jsonrpc/errors.ts";
 import { nearest } from "./nearest.ts";
 
@@ -19,12 +19,14 @@ export interface SubmissionQuery {
 	readonly refundPercent: number | null;
 	/** Blocks of its life that were asked for; null: none were. */
 	readonly blockRange: number | null;
+	/** The hash, lower case, of a transaction to be submitted anew although another owner has cancelled it; null: none. */
+	readonly again: string | null;
 }
 
 /** What a request without a query asks for. */
 export const NO_QUERY: SubmissionQuery = {
 	...{ softCancellations: false, refundRecipient: null, referrer: null },
-	...{ isHidden: false, builders: null, refundPercent: null, blockRange: null },
+	...{ isHidden: false, builders: null, refundPercent: null, blockRange: null, again: null },
 };
 
 /** In characters. */
@@ -33,7 +35,9 @@ export const MAX_REFERRER_LENGTH = 64;
 const SOFT_CANCEL = ["softCancellations", "softcancel"] as const;
 /** Flashbots Protect's parameters. https://docs.flashbots.net/flashbots-protect/settings-guide */
 const FLASHBOTS = ["hint", "builder", "refund", "originId", "useMempool", "blockRange"] as const;
-const NAMES: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer", ...FLASHBOTS];
+/** For our relay alone. */
+const AGAIN = "again";
+const NAMES: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer", AGAIN, ...FLASHBOTS];
 /** Hints with which the feed may show a transaction, and those that would need a feed of less. */
 const SHOWN: readonly string[] = ["calldata", "full"];
 const HINTS = [
@@ -84,6 +88,7 @@ export function readSubmissionQuery(given: URLSearchParams): SubmissionQuery {
 		softCancellations: SOFT_CANCEL.map((parameter) => flag(query, parameter)).includes(true),
 		...refund(query),
 		referrer: referrer(query),
+		again: again(query),
 		...flashbotsOnly(query),
 	};
 }
@@ -95,7 +100,7 @@ export function submissionQuery({
 	referrer,
 	isHidden,
 	builders,
-}: Omit<SubmissionQuery, "refundPercent" | "blockRange">): string {
+}: Omit<SubmissionQuery, "refundPercent" | "blockRange" | "again">): string {
 	const query = new URLSearchParams();
 	if (softCancellations) query.set("softCancellations", "true");
 	if (refundRecipient !== null) query.set("refundRecipient", refundRecipient);
@@ -162,6 +167,30 @@ function address(query: URLSearchParams, name: string): string | null {
 	const parsed = parseAddress(value);
 	if (parsed === null) throw badParameter(name, "an address of 20 bytes as 0x hex");
 	return parsed;
+}
+
+function again(query: URLSearchParams): string | null {
+	const value = single(query, AGAIN);
+	const hash = value === null ? null : parseHash(value);
+	if (value !== null && hash === null)
+		throw badParameter(AGAIN, "the transaction's hash, 32 bytes as 0x hex");
+	return hash;
+}
+
+/** The query with which our relay admits the transaction anew although others have ended it. */
+export function withAgain(search: string, hash: string): string {
+	const query = new URLSearchParams(withoutAgain(search));
+	query.set(AGAIN, hash);
+	return query.toString();
+}
+
+/** The query without what only our relay may get. */
+export function withoutAgain(search: string): string {
+	const query = new URLSearchParams(search);
+	const names = [...query.keys()].filter((name) => name.toLowerCase() === AGAIN);
+	if (names.length === 0) return search;
+	for (const name of names) query.delete(name);
+	return query.toString();
 }
 
 function referrer(query: URLSearchParams): string | null {

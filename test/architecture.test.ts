@@ -451,7 +451,7 @@ for (const folder of ["relay", "boost-proxy", "shared"]) {
 /** What others ask of transactions without changing one. */
 const QUESTIONS = [
 	...["record", "archived", "chainOf", "exclusively"],
-	...["cancelLimitRejection", "lastSoftCancellable", "expiredWithSameNonce"],
+	...["cancelLimitRejection", "lastSoftCancellable", "revivableWithSameNonce"],
 ];
 
 /** The public methods of the classes in a text. */

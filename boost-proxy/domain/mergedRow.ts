@@ -1,7 +1,7 @@
 // What two boosts had of one transaction, or of one nonce, as one boost has it. Pure.
 
 import { withOwner } from "../../shared/ownership.ts";
-import { routeOf } from "./owners.ts";
+import { isRevivable, routeOf } from "./owners.ts";
 import type { UpstreamName } from "./request.ts";
 import {
 	cancelsPendingAt,
@@ -37,6 +37,8 @@ export function mergedRow(own: Row, other: Row): Row | null {
 	if (isEndedByUser(own)) return cancelledAt(own, [...holdersOf(other), ...cancelsPendingAt(other)]);
 	if (isLive(own)) {
 		if (!isEndedByUser(other)) return own;
+		// Another address has submitted it anew since.
+		if (isRevivable(other) && own.receivedAt > other.endedAt) return own;
 		const ended = endRow(own, other.desired as "cancelled" | "replaced", other.endedAt, holdersOf(own));
 		return cancelledAt({ ...ended, bySender: other.bySender }, cancelsPendingAt(other));
 	}

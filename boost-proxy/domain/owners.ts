@@ -2,16 +2,40 @@
 // Who owns what is decided as at the relay (shared/ownership.ts). Pure.
 
 import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
-import { isOwnedBy, type Owner, termsOf, withOwner, withoutWish } from "../../shared/ownership.ts";
+import {
+	isOwnedBy,
+	lateOwner,
+	type Owner,
+	pastOwners,
+	standingCount,
+	termsOf,
+	withOwner,
+	withoutWish,
+} from "../../shared/ownership.ts";
 import { keptQuery, NO_QUERY, submissionQuery } from "../../shared/submissionQuery.ts";
 import { type BoostPath, type Caller, ownAddress, type UpstreamName } from "./request.ts";
 import type { NewRow, Row } from "./row.ts";
 
-/** Whether `caller` is its sender, by a signature, or one who submitted it, by the network address: the relay's rule. */
-export function isOwner({ from, address, owners }: Row, caller: Caller): boolean {
-	if (caller.signer === from) return true;
-	const own = ownAddress(caller);
+/** Whether `caller` may cancel it: its sender, by a signature, or one who submitted it. The relay's rule. */
+export function isOwner(row: Row, caller: Caller): boolean {
+	return caller.signer === row.from || hasSubmitted(row, ownAddress(caller));
+}
+
+/** Whether one who submitted it has this network address; null: none of its own. */
+export function hasSubmitted({ address, owners }: Row, own: string | null): boolean {
 	return owners.length === 0 ? own !== null && own === address : isOwnedBy(owners, own);
+}
+
+/** Whether the addresses that submitted it have ended it, and its sender has not: another one may submit it anew. */
+export function isRevivable({ desired, bySender, owners }: Row): boolean {
+	return desired === "cancelled" && !bySender && owners.length > 0 && standingCount(owners) === 0;
+}
+
+/** The owners of its next life, with `owner`, of what `past` has ended; null: it is new. */
+export function ownersAnew(past: Row | null, owner: Owner<BoostPath>): readonly Owner<BoostPath>[] {
+	if (past === null) return [owner];
+	const endedBy = past.owners.flatMap(({ address }) => address ?? []);
+	return withOwner(pastOwners(past.owners, endedBy), owner);
 }
 
 /** The only owner of a row of which nothing else is kept, as of most rows on disk. */
@@ -24,7 +48,6 @@ export function onlyOwner({
 	const { refundRecipient, referrer, isHidden, builders } = keptQuery(search) ?? NO_QUERY;
 	return {
 		address: address === UNKNOWN_ADDRESS ? null : address,
-		signed: false,
 		paths: [path],
 		softCancellations,
 		refundRecipient,
@@ -46,7 +69,10 @@ export function routeOf(
 
 /** `owner` has submitted it too, and `by` has acknowledged that. */
 export function joinRow(row: Row, owner: Owner<BoostPath>, by: UpstreamName): Row {
-	const owners = withOwner(row.owners, owner);
+	// A fallback sends what it has accepted at once.
+	const isOut = row.notes.isOut || row.at.fallback.presence === "has";
+	const joins = isOut ? lateOwner(row.owners, owner) : owner;
+	const owners = withOwner(row.owners, joins);
 	if (owners === row.owners) return row;
 	// The relay works out by itself what holds, if it has had all the others' wishes.
 	const isTold = by === "relay" && row.at.relay.presence === "has";

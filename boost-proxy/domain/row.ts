@@ -47,6 +47,8 @@ export interface Notes {
 	aliveUntil: number;
 	/** When the relay last reported a stage of it, or when it arrived. */
 	relayAnsweredAt: number;
+	/** Whether the relay has reported that builders have it. */
+	isOut: boolean;
 	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
 	readonly unknown: Record<UpstreamName, number>;
 	readonly losses: Record<UpstreamName, number>;
@@ -87,8 +89,8 @@ export interface NewRow {
 	readonly softCancellations: boolean;
 	/** The network address of the client that is charged for it. */
 	readonly address: string;
-	/** That client as an owner, with what it asks for. */
-	readonly owner: Owner<BoostPath>;
+	/** That client as an owner, with what it asks for; and the owners of the life before, which it wants anew. */
+	readonly owners: readonly Owner<BoostPath>[];
 	/** Ms since the epoch. */
 	readonly receivedAt: number;
 	/** Of the request that brought it first, see shared/requestId.ts; null if that is not known. */
@@ -98,12 +100,12 @@ export interface NewRow {
 }
 
 /** Immutable: `Rows` replaces it as a whole. Path, query and `softCancellations` are those that hold for all owners. */
-export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner"> {
-	/** Those who submitted it. Empty once it has ended: then its only owner has the row's address. */
+export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owners"> {
+	/** Those who submitted it. Empty once it has ended, if its only owner has the row's address and has not ended it. */
 	readonly owners: readonly Owner<BoostPath>[];
 	/** The relay, where it has the row, must still be told of all owners: not all of their wishes and cancels came through. */
 	readonly ownersPending: boolean;
-	/** Ended by its sender's signature, which goes over all owners. */
+	/** Ended by its sender, for all owners. */
 	readonly bySender: boolean;
 	/** Its place on disk, after those of all rows that were there when it was opened; 0 if it was read from the archive. */
 	readonly id: number;
@@ -185,6 +187,7 @@ export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 		openedAt: monotonic,
 		aliveUntil,
 		relayAnsweredAt: monotonic,
+		isOut: false,
 		unknown: { relay: 0, fallback: 0 },
 		losses: { relay: 0, fallback: 0 },
 		checkedAt: never,
@@ -226,7 +229,7 @@ export function openRow(
 		search: entry.search,
 		softCancellations: entry.softCancellations,
 		address: entry.address,
-		owners: [entry.owner],
+		owners: entry.owners,
 		ownersPending: false,
 		bySender: false,
 		receivedAt: Math.max(entry.receivedAt, notBefore),
@@ -470,7 +473,7 @@ export function stripRow(one: EndedOne): Row {
 		search,
 		softCancellations: false,
 		address,
-		owners: owners.length === 1 ? NO_OWNERS : owners,
+		owners: owners.length === 1 && only?.cancelled !== true ? NO_OWNERS : owners,
 		ownersPending: false,
 		bySender,
 		receivedAt,

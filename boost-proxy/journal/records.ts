@@ -224,7 +224,7 @@ function openOf(row: Row): StoredOpen {
 function isPlain({ owners, address }: Row): boolean {
 	const [only] = owners;
 	if (owners.length !== 1 || only === undefined) return owners.length === 0;
-	return only.address === address && only.paths.length === 1 && !only.signed && !only.cancelled;
+	return only.address === address && only.paths.length === 1 && !only.cancelled;
 }
 
 function readOwners(stored: readonly unknown[]): Row["owners"] {

@@ -42,7 +42,9 @@ export interface CancelAsk {
  * there is no way to cancel there.
  */
 export type CancelOutcome =
-	| { readonly kind: "done" | "unreached" | "unsure" | "cannot" }
+	/** `isStillWanted`: it was taken back for the client, but the relay has it for another address, too. */
+	| { readonly kind: "done"; readonly isStillWanted: boolean }
+	| { readonly kind: "unreached" | "unsure" | "cannot" }
 	| { readonly kind: "rejected"; readonly error: WireVerdict };
 
 export type CancelOutcomes = ReadonlyMap<UpstreamName, CancelOutcome>;

@@ -5,10 +5,11 @@ import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import { NOT_CANCELLABLE, standingCount } from "../../shared/ownership.ts";
+import { NOT_CANCELLABLE, STILL_WANTED_REASON, standingCount } from "../../shared/ownership.ts";
+import { withAgain } from "../../shared/submissionQuery.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
 import { markOwnersTold } from "../domain/owners.ts";
-import type { Upstream, Upstreams } from "../domain/ports.ts";
+import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
 	type Caller,
@@ -90,7 +91,7 @@ export class Sender {
 		const upstream = this.#upstream(to);
 		if (need === "owners") return this.#tellOwners(upstream, row, raw, deadlineMs);
 		const caller = inNameOf(row, firstStanding(row));
-		const delivery = await upstream.deliver({ ...row, raw }, { deadlineMs, caller });
+		const delivery = await upstream.deliver(sendable(row, raw, upstream), { deadlineMs, caller });
 		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
 			// Those who have cancelled are not known there yet.
 			this.#dependencies.rows.changeLive(hash, (one) => ({
@@ -182,9 +183,15 @@ export class Sender {
 		const answer = await this.#callCancel(upstream, hash, { deadlineMs, anyway, caller, routing, path });
 		if (answer === null) return { kind: anyway ? "unreached" : "unsure" };
 		routing.answeredBy.add(to);
-		if (!answer.ok) return { kind: "rejected", error: answer.error };
-		const isTaken = upstream.dialect === null || answer.result === true;
-		return isTaken ? { kind: "done" } : { kind: "rejected", error: NOT_CANCELLED };
+		const isOurs = upstream.dialect === null;
+		if (!answer.ok) {
+			const { data } = answer.error;
+			const { reason } = (data ?? {}) as { readonly reason?: unknown };
+			const isStillWanted = isOurs && reason === STILL_WANTED_REASON;
+			return isStillWanted ? { kind: "done", isStillWanted } : { kind: "rejected", error: answer.error };
+		}
+		const isTaken = isOurs || answer.result === true;
+		return isTaken ? DONE : { kind: "rejected", error: NOT_CANCELLED };
 	}
 
 	#leftMs(state: RequestState): number {
@@ -207,7 +214,7 @@ export class Sender {
 			if (this.#stopped) return;
 			const caller = inNameOf(row, owner);
 			const options = { deadlineMs, caller };
-			const delivery = owner.cancelled ? null : await relay.deliver({ ...row, raw }, options);
+			const delivery = owner.cancelled ? null : await relay.deliver(sendable(row, raw, relay), options);
 			const isOver = owner.cancelled
 				? await this.#cancelAs(relay, row, caller, deadlineMs)
 				: delivery?.kind === "acknowledged" ||
@@ -281,10 +288,12 @@ export class Sender {
 	}
 }
 
+const DONE = { kind: "done", isStillWanted: false } as const;
+
 /** The result of delivering a self-transfer that cancels. */
 function outcomeOf(delivery: Delivery | null): CancelOutcome {
 	if (delivery === null) return { kind: "unreached" };
-	if (delivery.kind === "acknowledged") return { kind: "done" };
+	if (delivery.kind === "acknowledged") return DONE;
 	if (delivery.kind === "rejected") return { kind: "rejected", error: delivery.error };
 	return { kind: delivery.sent ? "unsure" : "unreached" };
 }
@@ -295,6 +304,13 @@ function isFinalVerdict({ code }: WireVerdict): boolean {
 
 type RowOwner = Row["owners"][number];
 
+/** The row as an upstream gets it. Our relay may know that owners have ended it; those in whose name it is sent want it. */
+function sendable(row: Row, raw: Buffer, { dialect }: Upstream): Sendable {
+	const isEndedBySome = row.owners.some(({ cancelled }) => cancelled);
+	if (dialect !== null || !isEndedBySome) return { ...row, raw };
+	return { ...row, raw, search: withAgain(row.search, row.hash) };
+}
+
 /** The first owner that still wants it. */
 function firstStanding({ owners }: Row): RowOwner | undefined {
 	return owners.find(({ cancelled }) => !cancelled);
@@ -302,8 +318,7 @@ function firstStanding({ owners }: Row): RowOwner | undefined {
 
 /** The caller in whose name the relay gets a row. One that owns nothing is charged as the row's client. */
 function inNameOf(row: Row, owner: RowOwner | undefined): Caller {
-	const { address = row.address, signed = false } = owner ?? {};
-	const signer = signed ? row.from : null;
+	const { address = row.address } = owner ?? {};
 	const { requestId } = row;
-	return onBehalfOf({ address: address ?? row.address, requestId }, { signer, owns: address !== null });
+	return onBehalfOf({ address: address ?? row.address, requestId }, { owns: address !== null });
 }

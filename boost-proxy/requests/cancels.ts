@@ -4,7 +4,14 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { NOT_CANCELLABLE, standingCount, withoutWish } from "../../shared/ownership.ts";
+import {
+	allTakenBack,
+	NOT_CANCELLABLE,
+	STILL_WANTED,
+	STILL_WANTED_REASON,
+	standingCount,
+	withoutWish,
+} from "../../shared/ownership.ts";
 import { cancelReach } from "../domain/budget.ts";
 import { isOwner, takeBackWish } from "../domain/owners.ts";
 import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
@@ -58,7 +65,7 @@ export class Cancels {
 
 	/**
 	 * Cancels `hash`. The relay decides whether the client may while it is available, else the same rule on the row's address.
-	 * Throws RpcError `rejected` if it is not pending or the client may not, `unavailable` if no holder can be reached, or if it
+	 * Throws RpcError `rejected` if it is not pending, the client may not, or others still want it; `unavailable` if no holder can be reached, or if it
 	 * is not known what other boost instances have.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
@@ -119,15 +126,18 @@ export class Cancels {
 		return true;
 	}
 
-	/** Takes back the client's own wish. Returns whether the transaction lives on, since others still want it. */
+	/**
+	 * Takes back the client's own wish. Returns whether that is all: if not, nobody wants the transaction any more. Throws RpcError
+	 * `rejected` if others still want it.
+	 */
 	async #takesBackOne(row: Row, state: RequestState, may: boolean): Promise<boolean> {
 		const { rows, reconciler } = this.#dependencies;
 		const { hash } = row;
 		const own = ownAddress(state.caller) ?? "";
 		if (!may) {
-			// It is an owner at the relay, if at all; whether anybody else still wants it there, its stage tells.
+			// It is an owner at the relay, if at all. There it has ended for all whom the relay knew.
 			await this.#unknown(hash, state);
-			return (await this.#stageAtRelay(row, state)) !== "CANCELLED";
+			return row.ownersPending;
 		}
 		if (standingCount(withoutWish(row.owners, own)) === 0) return false;
 		rows.change(hash, beginRequest);
@@ -145,7 +155,8 @@ export class Cancels {
 		}
 		// The others may have taken theirs back meanwhile.
 		const now = rows.live(hash);
-		return now === null || standingCount(now.owners) > 0;
+		if (now !== null && standingCount(now.owners) > 0) throw stillWanted();
+		return now === null;
 	}
 
 	/** Cancels `siblings` by `tx`, which is sent only to their holders, in a form that is free there, and never kept. */
@@ -207,10 +218,12 @@ export class Cancels {
 					const others = name === "relay" && siblings.some(({ ownersPending }) => ownersPending);
 					return kind === "unreached" || kind === "unsure" || (others && !bySender);
 				});
-				change((row) => ({ ...row, bySender }));
+				const isOwners = ask.byRight && !bySender;
+				change((row) => ({ ...row, bySender, owners: isOwners ? allTakenBack(row.owners) : row.owners }));
 				for (const row of siblings) rows.end(row, "cancelled", cancelLaterAt);
 				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
 			}
+			if (relays?.kind === "done" && relays.isStillWanted) throw stillWanted();
 			if (done.length > 0 || (ask.byRight && all.length === 0)) return;
 			if (rejected !== undefined) throw verdictError(rejected.error);
 			throw unavailable(ask.byRight || isUnsure ? UNREACHED : "who holds it is out");
@@ -226,7 +239,9 @@ export class Cancels {
 	async #checked(outcome: CancelOutcome, row: Row, state: RequestState): Promise<CancelOutcome> {
 		if (outcome.kind !== "rejected") return outcome;
 		const isUnknown = this.#dependencies.rows.live(row.hash)?.ownersPending === true;
-		return isUnknown || (await this.#stageAtRelay(row, state)) === null ? { kind: "done" } : outcome;
+		return isUnknown || (await this.#stageAtRelay(row, state)) === null
+			? { kind: "done", isStillWanted: false }
+			: outcome;
 	}
 
 	/** A hash without a row may still be known to our relay: submitted there directly, or on another path. */
@@ -237,6 +252,7 @@ export class Cancels {
 		const isOut = upstreams.relay.breaker.isUnavailable;
 		if (knowsClient === null && !isOut) throw unavailable(NOT_HEARD);
 		const outcome = knowsClient === null ? null : await reconciler.cancelAtRelay(hash, state);
+		if (outcome?.kind === "done" && outcome.isStillWanted) throw stillWanted();
 		if (outcome?.kind === "done") return true;
 		if (outcome?.kind === "rejected") throw verdictError(outcome.error);
 		if (outcome?.kind === "unsure") throw unavailable(NO_ANSWER);
@@ -259,6 +275,10 @@ function cannotCancel([row]: readonly Row[], tx: DecodedTransaction | null): Rpc
 	return tx === null
 		? new RpcError("rejected", `held by the fallback: send a self-transfer with nonce ${row?.nonce}`)
 		: unavailable("the fallback holds it and knows no cancel without cost");
+}
+
+function stillWanted(): RpcError {
+	return new RpcError("rejected", STILL_WANTED, { reason: STILL_WANTED_REASON });
 }
 
 /** The answer for a hash that this client may not cancel. */

@@ -22,11 +22,11 @@ import {
 import { readError } from "../../shared/jsonrpc/answers.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
-import { cancelsSoftly, type Owner, withOwner } from "../../shared/ownership.ts";
+import { CANCELLED_BY_OTHER, cancelledByOther, cancelsSoftly, type Owner } from "../../shared/ownership.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
-import { NO_QUERY, readSubmissionQuery } from "../../shared/submissionQuery.ts";
+import { NO_QUERY, readSubmissionQuery, withoutAgain } from "../../shared/submissionQuery.ts";
 import type { Traces } from "../../shared/tracing/traces.ts";
-import { joinRow, routeOf } from "../domain/owners.ts";
+import { hasSubmitted, isRevivable, joinRow, ownersAnew, routeOf } from "../domain/owners.ts";
 import { type Elsewhere, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
@@ -57,6 +57,13 @@ export interface Submitted {
 	readonly tx: DecodedTransaction;
 	/** True for a soft cancel. */
 	readonly cancels: boolean;
+}
+
+/** What a client wants of a transaction. */
+interface Wish {
+	readonly owner: Owner<BoostPath>;
+	/** Whether it wants it anew though another owner has cancelled it. */
+	readonly isAgain: boolean;
 }
 
 /** How a submission ended, for the metrics. */
@@ -126,7 +133,6 @@ export class Submissions {
 		const { path, search, caller } = state;
 		const owner: Owner<BoostPath> = {
 			address: ownAddress(caller),
-			signed: caller.signer === tx.from,
 			paths: ONE_PATH[path],
 			// On the one path where the relay heeds that.
 			softCancellations: query.softCancellations && path === "noreverts",
@@ -136,14 +142,14 @@ export class Submissions {
 			builders: query.builders,
 			cancelled: false,
 		};
-		const key = `${tx.hash} ${owner.address} ${owner.signed} ${path}?${search}`;
+		const key = `${tx.hash} ${owner.address} ${path}?${search}`;
 		const running = this.#running.get(key);
 		if (running !== undefined) {
 			state.routing.answeredBy.add("journal");
 			return running;
 		}
 		const span = this.#dependencies.traces.submission("boost.submission", tx.hash, null);
-		const submission = this.#submitInTurn(tx, owner, state);
+		const submission = this.#submitInTurn(tx, { owner, isAgain: query.again === tx.hash }, state);
 		this.#running.set(key, submission);
 		let outcome = "failed";
 		try {
@@ -161,11 +167,7 @@ export class Submissions {
 		}
 	}
 
-	async #submitInTurn(
-		tx: DecodedTransaction,
-		owner: Owner<BoostPath>,
-		state: RequestState,
-	): Promise<Submitted> {
+	async #submitInTurn(tx: DecodedTransaction, wish: Wish, state: RequestState): Promise<Submitted> {
 		const key = `${tx.from} ${tx.nonce}`;
 		// One at a time for each nonce, so that the second finds the first one's row.
 		for (let before = this.#nonces.get(key); before !== undefined; before = this.#nonces.get(key)) {
@@ -174,7 +176,7 @@ export class Submissions {
 				throw unavailable("another transaction of the same nonce is still under way");
 			}
 		}
-		const submission = this.#submitExclusively(tx, owner, state);
+		const submission = this.#submitExclusively(tx, wish, state);
 		this.#nonces.set(key, submission);
 		try {
 			return await submission;
@@ -184,17 +186,13 @@ export class Submissions {
 	}
 
 	/** No other boost has rows of its sender meanwhile. */
-	async #submitExclusively(
-		tx: DecodedTransaction,
-		owner: Owner<BoostPath>,
-		state: RequestState,
-	): Promise<Submitted> {
+	async #submitExclusively(tx: DecodedTransaction, wish: Wish, state: RequestState): Promise<Submitted> {
 		const { others, failover } = this.#dependencies;
 		const { from, nonce, hash } = tx;
 		const ms = failover.leftMs(state) * ELSEWHERE_PART;
 		try {
 			return await others.withRowsOf({ from, nonce, hash, ms }, (elsewhere) =>
-				this.#submitHere(tx, owner, state, elsewhere),
+				this.#submitHere(tx, wish, state, elsewhere),
 			);
 		} catch (thrown) {
 			if (thrown instanceof UnknownElsewhereError) this.#report(state, hash, "unavailable");
@@ -204,7 +202,7 @@ export class Submissions {
 
 	async #submitHere(
 		tx: DecodedTransaction,
-		owner: Owner<BoostPath>,
+		{ owner, isAgain }: Wish,
 		state: RequestState,
 		elsewhere: Elsewhere,
 	): Promise<Submitted> {
@@ -212,24 +210,35 @@ export class Submissions {
 		const found = rows.find(tx.hash);
 		const stored = found instanceof Promise ? await this.#recalled(found, tx.hash, state) : found;
 		const known = stored !== null && (isLive(stored) || isFinal(stored)) ? stored : elsewhere.ended;
-		// The same bytes do not revive a transaction that its user ended or that was mined.
-		if (known !== null && isFinal(known)) {
+		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
+		const past = known !== null && isFinal(known) ? known : null;
+		// The same bytes do not revive a transaction that its user ended or that was mined. An end by addresses binds these alone,
+		// unless the sender has replaced it since.
+		const isAnothers =
+			past !== null && isRevivable(past) && siblings.length === 0 && !hasSubmitted(past, owner.address);
+		if (isAnothers && (!isAgain || owner.address === null)) {
+			state.routing.answeredBy.add("journal");
+			this.#report(state, tx.hash, "rejected", { code: CANCELLED_BY_OTHER });
+			throw new RpcError("rejected", cancelledByOther(tx.hash, owner.address), {
+				reason: CANCELLED_BY_OTHER,
+			});
+		}
+		if (past !== null && !isAnothers) {
 			state.routing.answeredBy.add("journal");
 			this.#report(state, tx.hash, "known");
-			return { tx, cancels: known.desired === "cancelled" };
+			return { tx, cancels: past.desired === "cancelled" };
 		}
 		if (elsewhere.live.some(({ nonce }) => nonce === tx.nonce)) {
 			this.#report(state, tx.hash, "unavailable");
 			throw unavailable("another boost has a transaction of this nonce, and does not answer");
 		}
-		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
 		this.#check(tx, siblings.length > 0, state);
 		if (siblings.some((one) => cancelsSoftly(one.owners, owner.address)) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
 			this.#report(state, tx.hash, "cancels");
 			return { tx, cancels: true };
 		}
-		await this.#send(tx, siblings, owner, state);
+		await this.#send(tx, { siblings, past, owner }, state);
 		return { tx, cancels: false };
 	}
 
@@ -267,25 +276,34 @@ export class Submissions {
 	/** Writes its row and lets the reconciler send it; the client gets what came of it. */
 	async #send(
 		tx: DecodedTransaction,
-		siblings: readonly Row[],
-		owner: Owner<BoostPath>,
+		{
+			siblings,
+			past,
+			owner,
+		}: {
+			readonly siblings: readonly Row[];
+			/** What other addresses have ended of it. */
+			readonly past: Row | null;
+			readonly owner: Owner<BoostPath>;
+		},
 		state: RequestState,
 	): Promise<void> {
 		const { rows, reconciler, clock } = this.#dependencies;
-		const { path, search, caller } = state;
+		const { path, caller } = state;
 		const { hash, from, nonce, raw } = tx;
 		const stored = rows.live(hash);
+		const search = withoutAgain(state.search);
+		const { softCancellations } = owner;
+		const owners = ownersAnew(past, owner);
 		const entry = {
 			hash,
 			from,
 			nonce,
 			fields: shownFields(tx),
 			raw,
-			path,
-			search,
-			softCancellations: owner.softCancellations,
+			...(past === null ? { path, search, softCancellations } : routeOf(owners)),
 			address: caller.address,
-			owner,
+			owners,
 			receivedAt: clock.now(),
 			requestId: caller.requestId,
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
@@ -294,15 +312,20 @@ export class Submissions {
 		const over = rows.exceeded(entry);
 		if (over !== null) throw this.#noRoom(state, hash, over);
 		// The relay works out what holds for all owners; a fallback gets it as that says.
-		const joined = stored?.acknowledged === true ? withOwner(stored.owners, owner) : [owner];
-		const route = joined.length === 1 ? entry : routeOf(joined);
+		const route = stored?.acknowledged === true ? joinRow(stored, owner, "relay") : entry;
 		const agreed = { hash, from, raw, path: route.path, search: route.search };
 		// False if it was acknowledged before and is submitted again: then it stays so, whatever comes of this request.
 		const isOpened = rows.add(entry);
-		const ask = { tx: entry, agreed, nonce, before: stored?.at ?? NOWHERE, state };
+		const ask = {
+			tx: { hash, from, raw, path, search: state.search },
+			agreed,
+			nonce,
+			before: stored?.at ?? NOWHERE,
+			state,
+		};
 		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {
 			// A fault of ours. The request must end, or the reconciler would leave the row alone for good.
-			this.#endRequest(hash, isOpened, false);
+			this.#endRequest(hash, isOpened, false, past);
 			throw thrown;
 		});
 		const last = came.at(-1);
@@ -313,30 +336,38 @@ export class Submissions {
 		}
 		if (last?.delivery?.kind === "rejected") {
 			const { error } = last.delivery;
-			await this.#endUnacknowledged(hash, isOpened);
+			await this.#endUnacknowledged(hash, isOpened, past);
 			this.#report(state, hash, "rejected", { upstream: last.by, code: error.code });
 			throw verdictError(error);
 		}
 		const now = rows.get(hash);
 		if (now !== null && isFinal(now)) {
 			// Its user has ended it meanwhile.
-			this.#endRequest(hash, isOpened, true);
+			this.#endRequest(hash, isOpened, true, past);
 			this.#report(state, hash, "known");
 			return;
 		}
-		await this.#endUnacknowledged(hash, isOpened);
+		await this.#endUnacknowledged(hash, isOpened, past);
 		throw this.#noVerdict(state, hash, agreed, came);
 	}
 
 	/** An error must be on disk before its client gets it: otherwise a restart would send the transaction again. */
-	async #endUnacknowledged(hash: string, isOpened: boolean): Promise<void> {
-		this.#endRequest(hash, isOpened, false);
+	async #endUnacknowledged(hash: string, isOpened: boolean, past: Row | null): Promise<void> {
+		this.#endRequest(hash, isOpened, false, past);
 		await this.#written([{ hash }]);
 	}
 
-	/** Ends this request for the row that it opened; `acknowledged`: whether its client gets a success. */
-	#endRequest(hash: string, isOpened: boolean, acknowledged: boolean): void {
-		if (isOpened) this.#dependencies.rows.change(hash, (one) => endRequest(one, acknowledged));
+	/**
+	 * Ends this request for the row that it opened; `acknowledged`: whether its client gets a success. If not, what others had ended
+	 * (`past`) is as before.
+	 */
+	#endRequest(hash: string, isOpened: boolean, acknowledged: boolean, past: Row | null): void {
+		if (!isOpened) return;
+		this.#dependencies.rows.change(hash, (one) => {
+			const ended = endRequest(one, acknowledged);
+			const isAsBefore = past !== null && isLive(ended) && !acknowledged && holdersOf(ended).length === 0;
+			return isAsBefore ? { ...past, id: ended.id, requests: ended.requests } : ended;
+		});
 	}
 
 	/**

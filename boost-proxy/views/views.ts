@@ -12,10 +12,11 @@ import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import { attemptMs } from "../domain/budget.ts";
-import { isOwner } from "../domain/owners.ts";
+import { hasSubmitted } from "../domain/owners.ts";
 import type { ElsewhereRow, Upstream } from "../domain/ports.ts";
 import {
 	type Caller,
+	ownAddress,
 	type RequestState,
 	type RoutingInfo,
 	relayStages,
@@ -76,7 +77,7 @@ export class Views {
 		const { from } = (params[0] ?? {}) as { from?: unknown };
 		const sender = typeof from === "string" ? parseAddress(from) : null;
 		const live = sender === null ? [] : this.#dependencies.rows.liveOf(sender);
-		if (live.length > 0 && live.every((row) => isOwner(row, caller))) return call;
+		if (live.length > 0 && live.every((row) => hasSubmitted(row, ownAddress(caller)))) return call;
 		return { method, params: [params[0], "latest", ...params.slice(2)] };
 	}
 

@@ -99,8 +99,8 @@ export type TxEvent =
 			"replaced",
 			{ readonly by: string; readonly builders: readonly string[]; readonly discreet?: boolean }
 	  >
-	/** Its user cancelled it. `builders` had it and receive a cancel. */
-	| BlockEvent<"cancelled", { readonly builders: readonly string[] }>
+	/** Its user cancelled it. `builders` had it and receive a cancel. `byAddress`: the last address that wanted it took it back. */
+	| BlockEvent<"cancelled", { readonly builders: readonly string[]; readonly byAddress?: true }>
 	| BlockEvent<"expired">
 	/** Its nonce was used by another transaction, in `block` or before. */
 	| BlockEvent<"dropped">;

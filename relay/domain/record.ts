@@ -29,7 +29,7 @@ export function isUserEnd(event: LifeEvent): event is UserEnd {
 }
 
 /**
- * The record of one transaction. Only {@link fold}, {@link setOwners} and the archive change it. Numbers fit JSON; wei, gas and nonce
+ * The record of one transaction. Only {@link fold}, {@link setOwners}, {@link endForAll} and the archive change it. Numbers fit JSON; wei, gas and nonce
  * are decimal strings.
  */
 export interface TransactionRecord {
@@ -43,6 +43,11 @@ export interface TransactionRecord {
 	readonly value: string;
 	/** Those who submitted it, from whom its path and refund recipient follow. Without their addresses once it is archived. */
 	readonly owners: readonly Owner[];
+	/**
+	 * The addresses that have ended it together: anybody else may submit it anew. Empty if it has not ended so, or its sender has ended
+	 * it since, for everybody.
+	 */
+	readonly endedBy: readonly string[];
 	readonly stage: Stage;
 	/**
 	 * REPLACED, CANCELLED or EXPIRED once it has ended so, even if it is mined all the same: a reorganisation returns it to that. Null:
@@ -96,6 +101,8 @@ export const MAX_DELIVERIES = 400;
 const COMPACT_ERROR_LENGTH = 100;
 /** The share of kept events that is reserved for the first ones. */
 const KEPT_FIRST = 0.25;
+/** Shared by most records. */
+export const NOBODY: readonly string[] = [];
 
 /** A new record, before its first event. */
 export function newRecord(transaction: PrivateTransaction): TransactionRecord {
@@ -110,6 +117,7 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 		nonce: tx.nonce.toString(),
 		value: tx.value.toString(),
 		owners: transaction.owners,
+		endedBy: NOBODY,
 		stage: "PENDING",
 		ended: null,
 		shared: false,
@@ -157,6 +165,11 @@ export function fold(known: TransactionRecord, event: TxEvent): boolean {
 /** Gives the record other owners; the event that says so is applied apart. */
 export function setOwners(record: TransactionRecord, owners: readonly Owner[]): void {
 	(record as Draft).owners = owners;
+}
+
+/** Its sender has ended for all what addresses had cancelled: it stays `CANCELLED`. */
+export function endForAll(record: TransactionRecord): void {
+	(record as Draft).endedBy = NOBODY;
 }
 
 /** Whether it was ended by its user or expired before any builder had it, so that nobody can mine it and its bytes can go. */
@@ -241,6 +254,7 @@ function applyFields(record: Draft, event: LifeEvent): void {
 		case "received":
 			// A resubmitted transaction starts its lifetime again.
 			record.ended = null;
+			record.endedBy = NOBODY;
 			record.simulationError = null;
 			record.passed = false;
 			record.firstBlock = null;
@@ -287,6 +301,7 @@ function applyFields(record: Draft, event: LifeEvent): void {
 		case "cancelled":
 		case "expired":
 			record.ended = record.stage;
+			record.endedBy = "byAddress" in event ? addressesOf(record.owners) : NOBODY;
 			break;
 		default:
 			break;
@@ -296,7 +311,6 @@ function applyFields(record: Draft, event: LifeEvent): void {
 /** A row with all of these takes in each stage that is added to them. */
 const LIVE: readonly Stage[] = LIVE_STAGES;
 const MINED: readonly Stage[] = MINED_STAGES;
-/** Ended by its user: the same bytes never revive it. */
 const ENDED_BY_USER: readonly Stage[] = ["REPLACED", "CANCELLED"];
 const ENDED_BY_RELAY: readonly Stage[] = ["EXPIRED", "DROPPED"];
 const ALL: readonly Stage[] = STAGES;
@@ -308,7 +322,7 @@ type Target = Stage | "same" | "mined" | "back";
 export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [readonly Stage[], Target])[]>> = {
 	received: [
 		[["PENDING"], "same"],
-		[ENDED_BY_RELAY, "PENDING"],
+		[[...ENDED_BY_RELAY, "CANCELLED"], "PENDING"],
 	],
 	joined: [[LIVE, "same"]],
 	left: [[LIVE, "same"]],
@@ -375,7 +389,19 @@ export function isMined(stage: Stage): boolean {
 	return MINED.includes(stage);
 }
 
-/** Whether its user ended it: submitting the same bytes again returns the hash and does nothing. */
+/** Whether its user ended it. */
 export function isEndedByUser(stage: Stage): boolean {
 	return ENDED_BY_USER.includes(stage);
+}
+
+/**
+ * Whether the same bytes can still be admitted anew, by anybody or by an address that has not ended it, unless its sender ends it for
+ * all: by a transaction of the same nonce, or a signed cancel.
+ */
+export function isRevivable({ stage, endedBy }: Pick<TransactionRecord, "stage" | "endedBy">): boolean {
+	return stage === "EXPIRED" || (stage === "CANCELLED" && endedBy.length > 0);
+}
+
+function addressesOf(owners: readonly Owner[]): readonly string[] {
+	return owners.flatMap(({ address }) => address ?? []);
 }

@@ -7,8 +7,8 @@ export const [SUBMISSION, RECORD] = ["t/", "r/"];
 export const [OLD_SUBMISSION, OLD_RECORD] = ["p/", "s/"];
 /** The record of one that is over, by its hash, and the index of these by time. */
 export const [ARCHIVED, ARCHIVED_BY_TIME] = ["e/", "x/"];
-/** By sender and nonce: the last transaction with soft cancellations, and an archived one that expired. */
-export const [SOFT, EXPIRED] = ["n/", "g/"];
+/** By sender and nonce: the last transaction with soft cancellations, and an archived one that could be submitted anew. */
+export const [SOFT, REVIVABLE] = ["n/", "g/"];
 /** A refund, by address and from the last block down, and the sums of an hour. */
 export const [REFUND, REFUND_HOUR] = ["f/", "h/"];
 /** The figures of a searcher's bundles, by day and owner. */

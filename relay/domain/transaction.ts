@@ -80,12 +80,11 @@ export function withTx(transaction: PrivateTransaction, tx: DecodedTransaction):
 	};
 }
 
-/** The owner that a submission of `tx` makes of its client. */
-export function ownerOf(tx: DecodedTransaction, submission: SubmissionOptions & OwnerProof): Owner {
+/** The owner that a submission makes of its client. A signature of the request means nothing: it covers neither path nor query. */
+export function ownerOf(submission: SubmissionOptions & OwnerProof): Owner {
 	const { path, softCancellations, refundRecipient, referrer, isHidden, builders, requester } = submission;
 	return {
 		address: requester.address,
-		signed: requester.signer === tx.from,
 		paths: ONE_PATH[path],
 		softCancellations,
 		refundRecipient,
@@ -150,6 +149,8 @@ export interface Submission extends SubmissionOptions, OwnerProof {
 	readonly raw: Uint8Array;
 	/** The client's network address, which is charged for it. */
 	readonly submitterAddress: string;
+	/** The hash in its `again` parameter: the client wants it anew although other addresses have ended it. Null: there is none. */
+	readonly again: string | null;
 	/** As {@link PrivateTransaction.requestId}. */
 	readonly requestId: string | null;
 	/** The trace that it is part of, if it is part of one; see shared/tracing/traces.ts. */
@@ -194,6 +195,12 @@ export interface CancelRequest extends Requester {
 	readonly hash: string;
 }
 
+/**
+ * The outcome of a cancel. `cancelled`: by this request or an earlier one; `stillWanted`: taken back for the request's address, but not
+ * for others; `notPending`: it is not pending here, or the client may not cancel it, without saying which.
+ */
+export type CancelOutcome = "cancelled" | "stillWanted" | "notPending";
+
 /** `origin`: only owners and the sender's signature may cancel; `open`: anyone may. */
 export const CANCEL_POLICIES = ["origin", "open"] as const;
 export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
@@ -202,11 +209,6 @@ export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
 export interface Owned {
 	readonly from: string;
 	readonly owners: readonly Owner[];
-}
-
-/** Whether the request comes from the sender or an owner. */
-export function isOwner({ address, signer }: Requester, { from, owners }: Owned): boolean {
-	return signer === from || isOwnedBy(owners, address);
 }
 
 /** What a request may take back: all of the transaction, its own wish, or (null) nothing. */

@@ -115,8 +115,9 @@ function lifeView(
 			return rest;
 		}
 		case "cancelled": {
-			const { builders, ...rest } = event;
-			return hidesBuilders(record) ? rest : event;
+			// A soft cancel is a hidden transaction, so how it was cancelled is not told either.
+			const { builders, byAddress, ...rest } = event;
+			return hidesBuilders(record) ? rest : { ...rest, builders };
 		}
 		case "replaced": {
 			const { discreet, by, builders, ...rest } = event;

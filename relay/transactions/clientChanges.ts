@@ -8,7 +8,7 @@ import { mayCancelSoftly, type Owner } from "../../shared/ownership.ts";
 import type { Broadcaster } from "../broadcast/fanout.ts";
 import type { AccountState, Tip } from "../domain/chain.ts";
 import type { TxEvent } from "../domain/events.ts";
-import { fold, isLive, newRecord, type TransactionRecord } from "../domain/record.ts";
+import { fold, isLive, isRevivable, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
 import {
 	isSentAlike,
@@ -57,7 +57,7 @@ export class ClientChanges {
 
 	/**
 	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It may be sent once it is on disk.
-	 * `isResubmitted`: it expired or was dropped before. Throws if the store fails.
+	 * `isResubmitted`: it has ended before. Throws if the store fails.
 	 */
 	async add(
 		admitted: PrivateTransaction,
@@ -87,11 +87,13 @@ export class ClientChanges {
 	}
 
 	/**
-	 * Cancels a pending transaction. Removes it from the pool at once, so that it is not sent any more; builders and listeners
-	 * are notified once `write` has it on disk. Throws if the store fails.
+	 * Cancels a pending transaction; `byAddress`: for the addresses that submitted it, which have all taken it back, not for its sender.
+	 * Removes it from the pool at once, so that it is not sent any more; builders and listeners are notified once `write` has it on
+	 * disk. Throws if the store fails.
 	 */
 	async cancel(
 		entry: PoolEntry,
+		byAddress: boolean,
 		write = (ended: readonly TransactionRecord[]) => this.#deps.disk.update(ended, this.#deps.timeToStore()),
 	): Promise<void> {
 		const { pool, records, broadcaster, onChange } = this.#deps;
@@ -101,7 +103,7 @@ export class ClientChanges {
 		pool.remove(entry);
 		onChange(from, false);
 		try {
-			await write(this.#preview(this.#cancelled([...entry.sentTo.keys()]), record));
+			await write(this.#preview(this.#cancelled([...entry.sentTo.keys()], byAddress), record));
 		} catch (thrown) {
 			this.#undoRemoval(entry);
 			onChange(from, true);
@@ -110,13 +112,20 @@ export class ClientChanges {
 		// It may have been mined or have ended meanwhile.
 		if (record === null || !isLive(record.stage)) return;
 		// With the time and head after the write. The next flush stores it in place of the one just written.
-		const event = this.#cancelled([...entry.sentTo.keys()]);
+		const event = this.#cancelled([...entry.sentTo.keys()], byAddress);
 		records.emit(hash, event);
 		broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
 
+	/** The sender ends for all what addresses have ended for themselves: `record`. Throws if the store fails. */
+	async cancelForAll(record: TransactionRecord): Promise<void> {
+		const { records, disk, timeToStore } = this.#deps;
+		await disk.endForAll(record, timeToStore());
+		records.endForAll(record.hash);
+	}
+
 	/**
-	 * Records that the self-transfer `transaction` has cancelled `earlier`, a pending or an expired one; null if that was
+	 * Records that the self-transfer `transaction` has cancelled `earlier`, a pending or a revivable one; null if that was
 	 * already cancelled. Throws if the store fails.
 	 */
 	async cancelBy(
@@ -125,19 +134,25 @@ export class ClientChanges {
 	): Promise<void> {
 		const { records, disk, timeToStore } = this.#deps;
 		const record = newRecord(transaction);
-		const event = this.#cancelled([]);
+		const event = this.#cancelled([], false);
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
 		fold(record, event);
-		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
+		const insert = async (
+			ended: readonly TransactionRecord[],
+			forAll: TransactionRecord | null = null,
+		): Promise<void> => {
 			const past = records.get(record.hash)?.record ?? null;
-			await disk.insert(transaction, record, ended, timeToStore(), past);
+			await disk.insert(transaction, record, ended, timeToStore(), past, forAll);
 			records.addAndNotify({ transaction, record });
 		};
-		if (earlier !== null && "transaction" in earlier) await this.cancel(earlier, insert);
-		else {
-			await insert(this.#preview(event, earlier));
-			if (earlier?.stage === "EXPIRED") records.emit(earlier.hash, event);
+		if (earlier !== null && "transaction" in earlier) return this.cancel(earlier, false, insert);
+		if (earlier?.stage === "CANCELLED") {
+			await insert([], earlier);
+			records.endForAll(earlier.hash);
+			return;
 		}
+		await insert(this.#preview(event, earlier));
+		if (earlier?.stage === "EXPIRED") records.emit(earlier.hash, event);
 	}
 
 	/**
@@ -166,13 +181,13 @@ export class ClientChanges {
 		return this.#deps.disk.lastSoftCancellable(from, nonce);
 	}
 
-	/** Another transaction with the sender and nonce of `tx` that has expired and could be submitted again, or null. */
-	async expiredWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
+	/** Another transaction with the sender and nonce of `tx` that could be submitted anew, see {@link isRevivable}; or null. */
+	async revivableWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
 		const { records, disk } = this.#deps;
-		const old = records.expiredAt(from, nonce) ?? (await disk.expiredHolder(from, nonce));
+		const old = records.revivableAt(from, nonce) ?? (await disk.revivableHolder(from, nonce));
 		if (old === null || old.hash === hash) return null;
 		const now = records.get(old.hash)?.record ?? old;
-		return now.stage === "EXPIRED" ? now : null;
+		return isRevivable(now) ? now : null;
 	}
 
 	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that `received` is illegal. */
@@ -181,22 +196,25 @@ export class ClientChanges {
 		const { transaction } = entry;
 		const at = transaction.receivedAt;
 		const block = this.#head();
-		const [record, expired] = await Promise.all([
+		const [record, revivable] = await Promise.all([
 			this.#recordOf(transaction, isResubmitted),
-			this.expiredWithSameNonce(transaction.tx),
+			this.revivableWithSameNonce(transaction.tx),
 		]);
 		if (!fold(record, { type: "received", at, block })) return false;
 		const builders = [...(old?.sentTo.keys() ?? [])];
 		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
 		const replaced = replacedBy(transaction, at, block, builders);
+		const [expired, cancelled] = revivable?.stage === "EXPIRED" ? [revivable, null] : [null, revivable];
 		const ended = [...this.#preview(replaced, oldRecord), ...this.#preview(replaced, expired)];
 		const begun = clock.monotonic();
-		await disk.insert(transaction, record, ended, timeToStore(), records.get(record.hash)?.record ?? null);
+		const past = records.get(record.hash)?.record ?? null;
+		await disk.insert(transaction, record, ended, timeToStore(), past, cancelled);
 		onWritten((clock.monotonic() - begun) / 1000, record.hash);
 		records.addAndNotify({ transaction, record });
 		pool.markDurable(entry);
 		const now = clock.now();
 		if (expired?.stage === "EXPIRED") records.emit(expired.hash, replacedBy(transaction, now, block, []));
+		if (cancelled !== null) records.endForAll(cancelled.hash);
 		// If the old one was mined meanwhile, the new one is dropped when its account is refreshed.
 		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
 			records.emit(oldRecord.hash, replacedBy(transaction, now, block, builders));
@@ -236,8 +254,9 @@ export class ClientChanges {
 		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
 	}
 
-	#cancelled(builders: readonly string[]) {
-		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
+	#cancelled(builders: readonly string[], byAddress: boolean) {
+		const event = { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
+		return byAddress ? ({ ...event, byAddress } as const) : event;
 	}
 
 	#head(): number {

@@ -6,15 +6,23 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { mayCancelSoftly, pastOwners } from "../../shared/ownership.ts";
-import { compacted, endedUnsent, fold, newRecord, type TransactionRecord } from "../domain/record.ts";
+import {
+	compacted,
+	endedUnsent,
+	fold,
+	isRevivable,
+	NOBODY,
+	newRecord,
+	type TransactionRecord,
+} from "../domain/record.ts";
 import {
 	ARCHIVED,
 	ARCHIVED_BY_TIME,
-	EXPIRED,
 	OLD_RECORD,
 	OLD_SUBMISSION,
 	PROBE,
 	RECORD,
+	REVIVABLE,
 	SOFT,
 	SUBMISSION,
 } from "../domain/storeKeys.ts";
@@ -76,7 +84,8 @@ export class TransactionDisk {
 
 	/**
 	 * Writes a new submission with its record, and in the same commit the records of the transactions that it ended. `past`: its
-	 * record from an earlier submission that is not archived yet, in whose place it comes.
+	 * record from an earlier submission that is not archived yet, in whose place it comes. `forAll`: a cancelled one that it ends for
+	 * all.
 	 */
 	insert(
 		transaction: PrivateTransaction,
@@ -84,9 +93,11 @@ export class TransactionDisk {
 		ended: readonly TransactionRecord[],
 		now: number,
 		past: TransactionRecord | null = null,
+		forAll: TransactionRecord | null = null,
 	): Promise<void> {
 		const { hash } = transaction.tx;
 		const changes: Change[] = ended.flatMap((one) => endChanges(one, now));
+		if (forAll !== null) changes.push(...endChanges({ ...forAll, endedBy: NOBODY }, now, true));
 		if (past !== null) changes.push(...removal(past));
 		if (mayCancelSoftly(transaction.owners))
 			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
@@ -107,6 +118,11 @@ export class TransactionDisk {
 				endedUnsent(record) ? archiveChanges(record, now) : [recordChange(record)],
 			),
 		);
+	}
+
+	/** Writes a cancelled record that its sender has ended for all. */
+	endForAll(record: TransactionRecord, now: number): Promise<void> {
+		return this.#write(endChanges({ ...record, endedBy: NOBODY }, now, true));
 	}
 
 	/** Writes the record of a live transaction whose owners change; `soft`: whether it allows soft cancels now. */
@@ -139,11 +155,11 @@ export class TransactionDisk {
 		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
 	}
 
-	/** The record of the archived transaction with this nonce that has expired and could be submitted again; or null. */
-	async expiredHolder(from: string, nonce: bigint): Promise<TransactionRecord | null> {
-		const hash = await this.#holder(nonceKey(EXPIRED, { from, nonce: nonce.toString() }));
+	/** The record of the archived transaction with this nonce that could be submitted anew, see {@link isRevivable}; or null. */
+	async revivableHolder(from: string, nonce: bigint): Promise<TransactionRecord | null> {
+		const hash = await this.#holder(nonceKey(REVIVABLE, { from, nonce: nonce.toString() }));
 		const record = hash === null ? null : await this.archived(hash);
-		return record?.stage === "EXPIRED" ? record : null;
+		return record !== null && isRevivable(record) ? record : null;
 	}
 
 	async #holder(key: string): Promise<string | null> {
@@ -243,7 +259,7 @@ export class TransactionDisk {
 		// Keep the entries by nonce.
 		if (isLive(hash)) return changes;
 		changes.push({ key: liveKey(RECORD, record), value: null });
-		for (const key of [nonceKey(SOFT, record), nonceKey(EXPIRED, record)]) {
+		for (const key of [nonceKey(SOFT, record), nonceKey(REVIVABLE, record)]) {
 			if ((await this.#holder(key)) === hash) changes.push({ key, value: null });
 		}
 		return changes;
@@ -283,14 +299,17 @@ function recordChange(record: TransactionRecord): Change {
 }
 
 /**
- * Writes an ended record where it will be read: beside its submission, or as archived. A record that had expired may be
+ * Writes an ended record where it will be read: beside its submission, or as archived. A record that had ended before may be
  * moving from the one to the other at this moment, so it is written to both.
  */
-function endChanges(record: TransactionRecord, now: number): readonly Change[] {
+function endChanges(
+	record: TransactionRecord,
+	now: number,
+	hadEnded = record.events.some(({ type }) => type === "expired"),
+): readonly Change[] {
 	if (record.settledAt !== undefined) return keepChanges(record, now);
 	if (endedUnsent(record)) return archiveChanges(record, now);
-	const hadExpired = record.events.some(({ type }) => type === "expired");
-	return hadExpired ? [...keepChanges(record, now), recordChange(record)] : [recordChange(record)];
+	return hadEnded ? [...keepChanges(record, now), recordChange(record)] : [recordChange(record)];
 }
 
 /** The changes that archive a record: the bytes are deleted, the record is kept. */
@@ -312,9 +331,7 @@ function keepChanges(record: TransactionRecord, now: number): Change[] {
 	return [
 		{ key: ARCHIVED + record.hash, value: encodeRecord({ ...short, settledAt: now }) },
 		{ key: timeKey(ARCHIVED_BY_TIME, now, record.hash), value: Buffer.alloc(0) },
-		...(record.stage === "EXPIRED"
-			? [{ key: nonceKey(EXPIRED, record), value: Buffer.from(record.hash) }]
-			: []),
+		...(isRevivable(record) ? [{ key: nonceKey(REVIVABLE, record), value: Buffer.from(record.hash) }] : []),
 	];
 }
 

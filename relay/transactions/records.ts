@@ -6,7 +6,16 @@ import type { Logger } from "../../shared/log.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener } from "../domain/ports.ts";
-import { fold, isEndedByUser, isLive, isMined, setOwners, type TransactionRecord } from "../domain/record.ts";
+import {
+	endForAll,
+	fold,
+	isEndedByUser,
+	isLive,
+	isMined,
+	isRevivable,
+	setOwners,
+	type TransactionRecord,
+} from "../domain/record.ts";
 import { ownedTransaction, type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
 import { senderNonceKey } from "./nonceTurns.ts";
 
@@ -36,8 +45,8 @@ export class TransactionRecords {
 	readonly #listeners: EventListener[] = [];
 	/** Cancelled ones by sender, also those that were mined all the same. */
 	readonly #cancelled = new Map<string, Set<TransactionRecord>>();
-	/** Expired ones by sender and nonce: at most one each, since the next transaction with the nonce makes it REPLACED. */
-	readonly #expired = new Map<string, TransactionRecord>();
+	/** Revivable ones by sender and nonce: at most one each, since the next transaction with the nonce makes it REPLACED. */
+	readonly #revivable = new Map<string, TransactionRecord>();
 	/** Those that are in a block. */
 	readonly #mined = new Set<TransactionRecord>();
 	/** Records with changes since the last flush that a restart could not find out again. */
@@ -90,7 +99,8 @@ export class TransactionRecords {
 		const others = this.#cancelled.get(record.from);
 		others?.delete(record);
 		if (others?.size === 0) this.#cancelled.delete(record.from);
-		if (this.#expired.get(senderNonceKey(record)) === record) this.#expired.delete(senderNonceKey(record));
+		if (this.#revivable.get(senderNonceKey(record)) === record)
+			this.#revivable.delete(senderNonceKey(record));
 		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
 		this.#mined.delete(record);
 		this.#changed.delete(record);
@@ -102,9 +112,9 @@ export class TransactionRecords {
 		return this.#cancelled.get(sender)?.size ?? 0;
 	}
 
-	/** The expired transaction with this sender and nonce, which the same bytes would revive. */
-	expiredAt(from: string, nonce: bigint): TransactionRecord | undefined {
-		return this.#expired.get(senderNonceKey({ from, nonce }));
+	/** The ended transaction with this sender and nonce that the same bytes could revive, see {@link isRevivable}. */
+	revivableAt(from: string, nonce: bigint): TransactionRecord | undefined {
+		return this.#revivable.get(senderNonceKey({ from, nonce }));
 	}
 
 	subscribe(listener: EventListener): void {
@@ -140,6 +150,14 @@ export class TransactionRecords {
 		return transaction;
 	}
 
+	/** Its sender has ended for all what addresses had cancelled. */
+	endForAll(hash: string): void {
+		const entry = this.#entries.get(hash);
+		if (entry === undefined) return;
+		endForAll(entry.record);
+		this.#reindex(entry);
+	}
+
 	/** Puts a transaction in the place of the same one with other bytes. */
 	setTransaction(transaction: PrivateTransaction): void {
 		const entry = this.#entries.get(transaction.tx.hash);
@@ -151,8 +169,8 @@ export class TransactionRecords {
 		if (isMined(record.stage)) this.#mined.add(record);
 		else this.#mined.delete(record);
 		const key = senderNonceKey(record);
-		if (record.stage === "EXPIRED") this.#expired.set(key, record);
-		else if (this.#expired.get(key) === record) this.#expired.delete(key);
+		if (isRevivable(record)) this.#revivable.set(key, record);
+		else if (this.#revivable.get(key) === record) this.#revivable.delete(key);
 		if (!isEndedByUser(record.stage) && record.stage !== "EXPIRED") return;
 		this.#entries.set(record.hash, { transaction: withoutBytes(transaction), record });
 		if (record.stage !== "CANCELLED") return;

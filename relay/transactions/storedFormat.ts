@@ -4,7 +4,7 @@
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { StoreFormatError } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
-import { isUserEnd, type TransactionRecord } from "../domain/record.ts";
+import { isUserEnd, NOBODY, type TransactionRecord } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 
 /**
@@ -123,7 +123,8 @@ const USUAL = {
  * submission beside it.
  */
 export function encodeRecord(record: TransactionRecord, isBeside = false): Buffer {
-	const { owners, simulationError, ended, block, blockHash, firstBlock, exposed, settledAt } = record;
+	const { owners, endedBy, simulationError, ended, block, blockHash, firstBlock, exposed, settledAt } =
+		record;
 	const { shared, behindHidden, passed, backruns, refund, events, deliveries, omitted } = record;
 	// A literal, since filtered entries take several times as long. JSON leaves out what is undefined.
 	const stored = {
@@ -135,6 +136,7 @@ export function encodeRecord(record: TransactionRecord, isBeside = false): Buffe
 		nonce: record.nonce,
 		value: record.value,
 		owners: owners.length === 0 ? undefined : owners.map(storedOwner),
+		endedBy: endedBy.length === 0 ? undefined : endedBy,
 		stage: record.stage,
 		ended: unless(USUAL.ended, ended),
 		shared: unless(USUAL.shared, shared),
@@ -160,7 +162,7 @@ function unless<T>(usual: T, value: T): T | undefined {
 }
 
 /** A record as stored: without fields that have their default. Records of earlier versions are of one owner. */
-type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | keyof typeof USUAL> &
+type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | "endedBy" | keyof typeof USUAL> &
 	Partial<Omit<TransactionRecord, "owners"> & OnlyOwner & { readonly owners: readonly object[] }>;
 
 /**
@@ -196,6 +198,7 @@ export function decodeRecord(
 		nonce: record.nonce,
 		value: record.value,
 		owners,
+		endedBy: record.endedBy ?? NOBODY,
 		stage: record.stage,
 		ended: record.ended ?? USUAL.ended,
 		shared: record.shared ?? USUAL.shared,

@@ -10,19 +10,14 @@ import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
+import { isOwnedBy } from "../../shared/ownership.ts";
 import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
 import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
-import {
-	type ChainLink,
-	isOwner,
-	type PrivateTransaction,
-	type Requester,
-	withTx,
-} from "../domain/transaction.ts";
+import { type ChainLink, type PrivateTransaction, type Requester, withTx } from "../domain/transaction.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
@@ -139,7 +134,7 @@ export class Transactions {
 
 	/**
 	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that is
-	 * not the requester's (see isOwner). `sender` in lower case.
+	 * not the requester's, by its network address. `sender` in lower case.
 	 */
 	chainOf(sender: string, requester: Requester): readonly ChainLink[] {
 		const chain: ChainLink[] = [];
@@ -148,7 +143,7 @@ export class Transactions {
 			const { tx, path, owners } = transaction;
 			const record = this.#records.get(tx.hash)?.record;
 			if (record === undefined || record.stage === "SIMULATION_FAILED") break;
-			if (!isOwner(requester, { from: sender, owners })) break;
+			if (!isOwnedBy(owners, requester.address)) break;
 			chain.push({ tx, mayFail: !mustPass({ policy: policyOf(path), passed: record.passed }) });
 		}
 		return chain;

@@ -111,7 +111,7 @@ function pending(by: TestAccount | undefined, nonce: number, i: number) {
 	const decoded = decodeTransaction(raw, { hash, from: by?.address ?? "" });
 	if (!decoded.ok) throw new Error(decoded.message);
 	const address = `127.0.0.${1 + (i % 250)}`;
-	const owner = ownerOf(decoded.tx, {
+	const owner = ownerOf({
 		path: "nochecks",
 		...{ softCancellations: false, refundRecipient: null, referrer: null, isHidden: false, builders: null },
 		requester: { address, signer: null },

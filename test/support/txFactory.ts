@@ -117,7 +117,7 @@ export function privateTransaction(
 ): PrivateTransaction {
 	const { submitterAddress = "127.0.0.1", receivedAt = Date.UTC(2026, 0, 1), requestId = null } = options;
 	const tx = signedTransaction(options);
-	const owner = ownerOf(tx, {
+	const owner = ownerOf({
 		path: options.path ?? "fast",
 		softCancellations: options.softCancellations ?? false,
 		refundRecipient: options.refundRecipient ?? null,

@@ -15,7 +15,7 @@ import {
 	rawBytes,
 } from "../../../shared/jsonrpc/method.ts";
 import { unknownMethod } from "../../../shared/jsonrpc/methodNotFound.ts";
-import { NOT_CANCELLABLE } from "../../../shared/ownership.ts";
+import { NOT_CANCELLABLE, STILL_WANTED, STILL_WANTED_REASON } from "../../../shared/ownership.ts";
 import { badParameter, readSubmissionQuery } from "../../../shared/submissionQuery.ts";
 import { neverMined, syncTimeoutMs } from "../../../shared/syncWaits.ts";
 import {
@@ -25,7 +25,7 @@ import {
 	policyOf,
 	type SubmissionPath,
 } from "../../domain/endpoints.ts";
-import type { SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
+import type { Submission, SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
 import {
 	type CoreNeeds,
 	callerOf,
@@ -95,13 +95,15 @@ export const eth_sendPrivateTransaction = relayMethod({
 export const eth_cancelTransaction = coreMethod({
 	name: "eth_cancelTransaction",
 	summary:
-		"Cancels a pending transaction: for its sender, by X-Flashbots-Signature, or its submitter, by network address. Of several submitters each takes back its own wish.",
+		"Cancels a pending transaction: for its sender, by X-Flashbots-Signature, or its submitter, by network address. Each submitter takes back its own request; the sender ends it for all.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.literal(true),
 	ordered: true,
 	async handle([wanted], context, { pipeline }) {
-		if (await pipeline.cancel({ hash: wanted, ...requesterOf(context) })) return true as const;
-		throw new RpcError("rejected", NOT_CANCELLABLE);
+		const outcome = await pipeline.cancel({ hash: wanted, ...requesterOf(context) });
+		if (outcome === "cancelled") return true as const;
+		if (outcome === "notPending") throw new RpcError("rejected", NOT_CANCELLABLE);
+		throw new RpcError("rejected", STILL_WANTED, { reason: STILL_WANTED_REASON });
 	},
 });
 
@@ -181,7 +183,11 @@ function submissionPath(path: string): SubmissionPath {
 type QueryNeeds = Pick<CoreNeeds, "buildersOf" | "refundPercent" | "txTtlBlocks">;
 
 /** The options of a request. Throws RpcError `invalidParams` naming the parameter and what was expected. */
-function submissionOptions(path: string, query: URLSearchParams, needs: QueryNeeds): SubmissionOptions {
+function submissionOptions(
+	path: string,
+	query: URLSearchParams,
+	needs: QueryNeeds,
+): SubmissionOptions & Pick<Submission, "again"> {
 	const name = submissionPath(path);
 	const { softCancellations, builders, refundPercent, blockRange, ...rest } = readSubmissionQuery(query);
 	if (refundPercent !== null && refundPercent !== needs.refundPercent)

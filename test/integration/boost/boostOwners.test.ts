@@ -5,10 +5,12 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { WsClient } from "../../support/clients.ts";
 import { RelayClient, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
+import { cancelBy } from "../../support/userFixtures.ts";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -17,6 +19,8 @@ const THERE: Env = { "x-forwarded-for": "198.51.100.2" };
 const ELSEWHERE: Env = { "x-forwarded-for": "198.51.100.3" };
 const NOT_PENDING =
 	"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
+const STILL_WANTED =
+	"taken back for your address; another address that submitted it still wants it: sign the cancel with the sender's key, or replace it";
 const [R, S] = [testAccount(71).address, testAccount(72).address];
 
 /** Fees that replace. */
@@ -55,11 +59,11 @@ async function statusAt(url: string, { hash }: Signed): Promise<WireStatus> {
 /** At the relay itself. */
 const atRelay = (tx: Signed) => statusAt(fixture.system.client.url, tx);
 
-/** Waits until the relay treats it as on `/noreverts`, and asserts that it may still be sent. */
-async function strictAtRelay(tx: Signed): Promise<void> {
-	await until(`${tx.hash} is strict at the relay`, async () => {
+/** Waits until the relay treats it as on `/noreverts`, or as on `/fast`, and asserts that it may still be sent. */
+async function reachesRelay(tx: Signed, isFast = false): Promise<void> {
+	await until(`${tx.hash} is ${isFast ? "fast" : "strict"} at the relay`, async () => {
 		const { stage, fastMode } = await atRelay(tx);
-		return stage !== undefined && !fastMode;
+		return stage !== undefined && fastMode === isFast;
 	});
 	await assertLives(tx);
 }
@@ -72,9 +76,9 @@ async function assertLives(tx: Signed): Promise<void> {
 /** Each of the two takes it back, and only then it is over, with the refund for nobody but the sender. */
 async function assertEndsByBoth(tx: Signed, first: Env, second: Env): Promise<void> {
 	assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
-	assert.equal(await cancel(tx, first), true);
+	assert.equal(await cancel(tx, first), STILL_WANTED);
 	await assertLives(tx);
-	assert.equal(await cancel(tx, first), true, "again");
+	assert.equal(await cancel(tx, first), STILL_WANTED, "again");
 	await assertLives(tx);
 	assert.equal(await cancel(tx, second), true);
 	await fixture.users.reaches(tx, "CANCELLED");
@@ -88,24 +92,30 @@ for (const [name, paths] of [
 	["the strict one second", PATHS],
 	["the strict one first", [...PATHS].reverse()],
 ] as const) {
-	const brought = async (between: () => Promise<void>): Promise<Signed> => {
-		const { tx } = await fresh();
+	// A fallback sends what it has accepted at once, and then the second one changes nothing any more.
+	const isFast = paths === PATHS;
+	const brought = async (between: (tx: Signed) => Promise<void>): Promise<Signed> => {
+		// Behind a gap, so that no builder of the relay has it before both have brought it.
+		const tx = (await fixture.users.actor()).sign({ nonce: 1 });
 		await bring(tx, HERE, `${paths[0]}${R}`);
-		await between();
+		await between(tx);
 		await bring(tx, THERE, `${paths[1]}${S}`);
 		return tx;
 	};
 
 	it(`with the relay well, ${name}`, async () => {
 		const tx = await brought(async () => {});
-		await strictAtRelay(tx);
+		await reachesRelay(tx);
 		await assertEndsByBoth(tx, HERE, THERE);
 	});
 
 	it(`with the relay well for one, out for the other, and back, ${name}`, async () => {
-		const tx = await brought(() => fixture.goesOut());
+		const tx = await brought(async (one) => {
+			await fixture.goesOut();
+			await until("the fallback has it", async () => (await statusAt(fixture.fallbackUrl, one)).stage);
+		});
 		await fixture.comesBack();
-		await strictAtRelay(tx);
+		await reachesRelay(tx, isFast);
 		await until("the relay knows both", async () => (await events(tx)).includes("joined"));
 		await assertEndsByBoth(tx, THERE, HERE);
 	});
@@ -113,14 +123,10 @@ for (const [name, paths] of [
 	it(`with the relay out for both, and then the fallback instead, ${name}`, async () => {
 		await fixture.goesOut();
 		const tx = await brought(async () => {});
-		assert.equal(
-			(await statusAt(fixture.fallbackUrl, tx)).fastMode,
-			false,
-			"the fallback is told the strict path",
-		);
+		assert.equal((await statusAt(fixture.fallbackUrl, tx)).fastMode, isFast);
 		await fixture.comesBack();
 		await fixture.goesOut("fallback");
-		await strictAtRelay(tx);
+		await reachesRelay(tx, isFast);
 		await until("the relay knows both", async () => (await events(tx)).includes("joined"));
 		await assertEndsByBoth(tx, HERE, THERE);
 	});
@@ -132,7 +138,7 @@ for (const [name, paths] of [
 			String(await cancel(tx, ELSEWHERE)),
 			/^transaction not found .*; the relay, which may know it, is out/,
 		);
-		assert.equal(await cancel(tx, THERE), true);
+		assert.equal(await cancel(tx, THERE), STILL_WANTED);
 		await until("the fallback has it", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
 		assert.equal((await statusAt(fixture.fallbackUrl, tx)).status, "UNKNOWN");
 		await fixture.comesBack();
@@ -145,7 +151,7 @@ for (const [name, paths] of [
 	it(`both are taken back while the relay is out, ${name}: it is over there too`, async () => {
 		const tx = await brought(async () => {});
 		await fixture.goesOut();
-		assert.equal(await cancel(tx, HERE), true);
+		assert.equal(await cancel(tx, HERE), STILL_WANTED);
 		// The relay can't be reached, as boost says; it is told when it is back.
 		await cancel(tx, THERE);
 		await fixture.comesBack();
@@ -191,12 +197,77 @@ it("the sender's signature goes over all owners, those of the relay's own client
 	}
 });
 
+for (const isOut of [false, true]) {
+	it(`with the relay ${isOut ? "out" : "well"}, what one address has cancelled another one submits anew with again=<its hash> alone`, async () => {
+		if (isOut) await fixture.goesOut();
+		const { tx, key } = await fresh();
+		const refused = `transaction was cancelled by another owner; add again=${tx.hash} to submit it anew`;
+		const answerTo = async (headers: Env, query = ""): Promise<unknown> => {
+			const path = `/fast${query}`;
+			const { result, error } = (await boost.call("eth_sendRawTransaction", [tx.raw], { path, headers }))
+				.json as WireAnswer;
+			return error?.message ?? result;
+		};
+		await bring(tx, HERE, "/fast");
+		assert.equal(await cancel(tx, HERE), true);
+		const again = `?again=${tx.hash}`;
+		const page = { ...THERE, origin: "https://app.example" };
+		for (const [who, query, expected] of [
+			[HERE, "", tx.hash],
+			[HERE, again, tx.hash],
+			[THERE, "", refused],
+			[page, again, `${refused}, not from a web page`],
+		] as const)
+			assert.equal(await answerTo(who, query), expected, `${JSON.stringify(who)} ${query}`);
+		const { url } = isOut ? { url: fixture.fallbackUrl } : fixture.system.client;
+		assert.equal((await statusAt(url, tx)).stage, "CANCELLED");
+		const before = fixture.wires.fallback.requests().length;
+		assert.equal(await answerTo(THERE, again), tx.hash);
+		// The fallback never hears of it: what it has cancelled for boost stays so there.
+		if (isOut) await fixture.comesBack();
+		await until("it is at the relay", async () => (await atRelay(tx)).stage === "BROADCAST");
+		for (const { target } of fixture.wires.fallback.requests().slice(before))
+			assert.doesNotMatch(target, /again/i);
+		// The first one's wallet sends it again and again.
+		assert.equal(await answerTo(HERE), tx.hash);
+		assert.equal(await cancel(tx, HERE), STILL_WANTED);
+		assert.equal(await cancel(tx, ELSEWHERE, key), true);
+		await fixture.users.reaches(tx, "CANCELLED");
+		assert.equal(await answerTo(ELSEWHERE, again), tx.hash, "ended by its sender");
+		await fixture.users.reaches(tx, "CANCELLED");
+	});
+}
+
+it("what its address has cancelled at the relay, another one submits anew too; what its sender has, nobody", async () => {
+	const refusal = /^transaction was cancelled by another owner; /;
+	for (const signs of [false, true]) {
+		const { tx, key } = await fresh();
+		await bring(tx, HERE, "/fast");
+		// Boost only streams what comes over a websocket, and what is signed at the relay it does not see at all.
+		if (signs) assert.equal(await cancelBy(fixture.system, tx, { key }), true);
+		else {
+			const client = await WsClient.open(`${boost.url.replace("http", "ws")}/`, { headers: HERE });
+			client.send({ id: 1, method: "eth_cancelTransaction", params: [tx.hash] });
+			assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: true });
+			client.terminate();
+		}
+		await until("boost knows", async () => {
+			const { json } = await boost.get(`/tx/${tx.hash}/journal`);
+			return (json as { ended?: string }).ended === "cancelled";
+		});
+		const { result, error } = (await boost.call("eth_sendRawTransaction", [tx.raw], { headers: THERE }))
+			.json as WireAnswer;
+		if (signs) assert.equal(result, tx.hash);
+		else assert.match(error?.message ?? "", refusal);
+	}
+});
+
 it("an owner at the relay alone takes back its own wish through boost, and boost's client keeps its own", async () => {
 	const { tx } = await fresh();
 	await bring(tx, HERE, "/fast");
 	// On a path that boost does not serve itself it is streamed to the relay, and is in no row.
 	await bring(tx, THERE, "/fullprivacy");
-	assert.equal(await cancel(tx, THERE), true);
+	assert.equal(await cancel(tx, THERE), STILL_WANTED);
 	await assertLives(tx);
 	await fixture.goesOut();
 	await until("it is handed over", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
@@ -214,7 +285,7 @@ for (const [name, bringsToRelay] of [
 		const { tx, key } = await fresh();
 		await bringsToRelay(tx);
 		await bring(tx, THERE, "/fast");
-		assert.equal(await cancel(tx, THERE), true);
+		assert.equal(await cancel(tx, THERE), STILL_WANTED);
 		await assertLives(tx);
 		assert.equal(await cancel(tx, ELSEWHERE, key), true);
 		await fixture.users.reaches(tx, "CANCELLED");
@@ -225,7 +296,7 @@ for (const [name, bringsToRelay] of [
 		const { tx, key } = await fresh();
 		await bringsToRelay(tx);
 		await bring(tx, THERE, "/fast");
-		assert.equal(await cancel(tx, THERE), true);
+		assert.equal(await cancel(tx, THERE), STILL_WANTED);
 		await fixture.goesOut();
 		assert.match(String(await cancel(tx, ELSEWHERE, key)), /taken back as soon as that is possible/);
 		await fixture.comesBack();

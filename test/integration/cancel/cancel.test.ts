@@ -8,6 +8,7 @@ import type { CallOptions } from "../../support/biddingFixture.ts";
 import { WsClient } from "../../support/clients.ts";
 import { EMITS, REVERTS } from "../../support/contracts.ts";
 import { FeedClient } from "../../support/feeds.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 import {
@@ -25,8 +26,11 @@ const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const CHEAPER = { maxFeePerGas: 15n * GWEI, maxPriorityFeePerGas: GWEI / 2n };
 const HERE = { from: "198.51.100.1" };
 const THERE = { from: "198.51.100.2" };
+const ELSEWHERE = { from: "198.51.100.3" };
 const STRANGER_KEY = `0x${"b2".repeat(32)}`;
 const PAGE = "https://app.example";
+const STILL_WANTED =
+	"-32000 taken back for your address; another address that submitted it still wants it: sign the cancel with the sender's key, or replace it";
 /** How many blocks behind its end it is forgotten who submitted a transaction. */
 const WATCH_BLOCKS = 64;
 
@@ -267,13 +271,26 @@ describe("in a chain of nonces", () => {
 });
 
 /** Submitted by `who`. */
-async function submitBy(tx: Signed, who: typeof HERE): Promise<void> {
-	const response = await fetch(`${fixture.system.client.url}/fast`, {
+/** The hash, or `code message`. */
+async function answerTo(
+	tx: Signed,
+	{ from, origin }: { readonly from: string; readonly origin?: string },
+	query = "",
+): Promise<string> {
+	const response = await fetch(`${fixture.system.client.url}/fast${query}`, {
 		method: "POST",
-		headers: { "content-type": "application/json", "x-forwarded-for": who.from },
+		headers: {
+			...{ "content-type": "application/json", "x-forwarded-for": from },
+			...(origin === undefined ? {} : { origin }),
+		},
 		body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [tx.raw] }),
 	});
-	assert.equal(((await response.json()) as { result: string }).result, tx.hash);
+	const { result, error } = (await response.json()) as WireAnswer;
+	return error === undefined ? String(result) : `${error.code} ${error.message}`;
+}
+
+async function submitBy(tx: Signed, who: typeof HERE): Promise<void> {
+	assert.equal(await answerTo(tx, who), tx.hash);
 }
 
 async function held(): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
@@ -321,16 +338,41 @@ describe("clients that may cancel", () => {
 
 describe("a transaction's owner", () => {
 	it("is each who submits it while it is pending; it lives until the last one cancels", async () => {
-		const { actor, tx } = await held();
+		const { tx } = await held();
 		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
 		await submitBy(tx, THERE);
-		assert.equal(await fixture.cancel(tx, THERE), true, "its own wish is taken back");
+		assert.equal(await fixture.cancel(tx, THERE), STILL_WANTED);
+		assert.equal(await fixture.cancel(tx, THERE), STILL_WANTED, "again");
 		await fixture.reaches(tx, "BROADCAST");
 		assert.equal(await fixture.cancel(tx, HERE), true);
 		await fixture.assertCancelled(tx);
-		await submitBy(tx, { from: "198.51.100.77" });
-		assert.equal(await fixture.cancel(tx, { from: "198.51.100.77" }), NOT_PENDING, "it came too late");
+	});
+
+	it("who has cancelled it revives it by no submission; another one does that with again=<its hash> alone", async () => {
+		const { actor, tx } = await held();
+		assert.equal(await fixture.cancel(tx, HERE), true);
+		const page = { ...ELSEWHERE, origin: PAGE };
+		const again = `?again=${tx.hash}`;
+		const refused = `-32000 transaction was cancelled by another owner; add again=${tx.hash} to submit it anew`;
+		for (const [who, query, expected] of [
+			[HERE, "", tx.hash],
+			[HERE, again, tx.hash],
+			[ELSEWHERE, "", refused],
+			[ELSEWHERE, `?again=${NEVER_SEEN}`, refused],
+			[page, again, `${refused}, not from a web page`],
+		] as const)
+			assert.equal(await answerTo(tx, who, query), expected, `${who.from} ${query}`);
+		await fixture.assertCancelled(tx);
+		assert.match(await answerTo(tx, ELSEWHERE, "?again=0x12"), /^-32602 invalid params: again: expected /);
+		assert.equal(await answerTo(tx, ELSEWHERE, again), tx.hash);
+		await fixture.reaches(tx, "BROADCAST");
+		// The first one's wallet sends it again and again.
+		assert.equal(await answerTo(tx, HERE, ""), tx.hash);
+		assert.equal(await fixture.cancel(tx, HERE), STILL_WANTED);
 		assert.equal(await fixture.cancel(tx, own(actor)), true);
+		await fixture.assertCancelled(tx);
+		for (const who of [ELSEWHERE, THERE]) assert.equal(await answerTo(tx, who, again), tx.hash, who.from);
+		await fixture.assertCancelled(tx);
 	});
 
 	it("who cancels by the sender's signature ends it for all", async () => {

@@ -39,12 +39,14 @@ function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
 	return seen;
 }
 
+const HASH = "its hash";
+
 /** The two ways to cancel a transaction, each as a promise of true. */
 const WAYS: readonly (readonly [
 	string,
 	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<boolean>,
 ])[] = [
-	["its hash", cancel],
+	[HASH, cancel],
 	// It needs no funds.
 	["a self-transfer", async (fixture) => (await fixture.submit(toSelf(10n ** 30n))).outcome === "cancels"],
 ];
@@ -77,6 +79,7 @@ for (const [way, cancelBy] of WAYS) {
 			assert.deepEqual([next.stage(tx), await next.take(tx), next.pool.size], ["CANCELLED", [known(tx)], 0]);
 			assert.deepEqual(fixture.records.get(tx.tx.hash)?.record.events.at(-1), {
 				...{ type: "cancelled", at: fixture.clock.now(), block: 101, builders: ["a", "b"] },
+				...(way === HASH ? { byAddress: true } : {}),
 			});
 		},
 	);
@@ -109,13 +112,13 @@ for (const [way, cancelBy] of WAYS) {
 			assert.equal(fixture.records.size, 0);
 			fixture.builders.take();
 			await fixture.pass(WEEK_MS - HOUR_MS);
-			assert.equal(await fixture.pipeline.cancel(bySender), true);
+			assert.equal(await fixture.pipeline.cancel(bySender), "cancelled");
 			assert.equal(await cancel(fixture, tx), false, "once it is archived the sender's key alone counts");
 			assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
 			assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
-			// What came last keeps nothing of the earlier ones any longer.
-			await fixture.pass(2 * HOUR_MS);
-			assert.equal(await fixture.pipeline.cancel(bySender), false);
+			// What came last keeps nothing of the earlier ones any longer, but for the sender's own end of what addresses had ended.
+			await fixture.pass(2 * HOUR_MS + (way === HASH ? WEEK_MS : 0));
+			assert.equal(await fixture.pipeline.cancel(bySender), "notPending");
 			assert.deepEqual(await fixture.take(toSelf(2)), [accepted(toSelf(2))]);
 		},
 	);

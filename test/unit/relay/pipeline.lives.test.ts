@@ -50,7 +50,7 @@ for (const [name, end] of [
 			const owners = (await fixture.store.archived(tx.tx.hash))?.owners.map(({ address }) => address);
 			assert.deepEqual(owners, [null], "who submitted it is forgotten");
 			const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
-			assert.equal(await fixture.pipeline.cancel(bySender), false);
+			assert.equal(await fixture.pipeline.cancel(bySender), "notPending");
 		},
 	);
 }

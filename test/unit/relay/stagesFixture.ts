@@ -57,11 +57,12 @@ export function toSelf(value: number | bigint = 0): PrivateTransaction {
 }
 
 /** A cancel by hash by who submitted it. */
-export function cancel(
+export async function cancel(
 	fixture: StagesFixture,
 	{ tx, submitterAddress }: PrivateTransaction,
 ): Promise<boolean> {
-	return fixture.pipeline.cancel({ hash: tx.hash, address: submitterAddress, signer: null });
+	const outcome = await fixture.pipeline.cancel({ hash: tx.hash, address: submitterAddress, signer: null });
+	return outcome === "cancelled";
 }
 
 export const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({
@@ -249,11 +250,11 @@ export class StagesFixture {
 		return head;
 	}
 
-	/** Sends bytes as a client does, with the sender's signature where `signer` says so; resolves with its answer. */
-	submit(transaction: PrivateTransaction, signer: string | null = null): Promise<SubmitOutcome> {
+	/** Sends bytes as a client does, with the hash in its `again` parameter; resolves with its answer. */
+	submit(transaction: PrivateTransaction, again: string | null = null): Promise<SubmitOutcome> {
 		const { tx, receivedAt: _, owners, sharing: __, ...options } = transaction;
-		const requester = { address: owners[0]?.address ?? null, signer };
-		return this.pipeline.submit({ ...options, raw: tx.raw, requester, trace: null });
+		const requester = { address: owners[0]?.address ?? null, signer: null };
+		return this.pipeline.submit({ ...options, raw: tx.raw, requester, again, trace: null });
 	}
 
 	/** Submits, and waits for all that follows. */

@@ -23,6 +23,7 @@ import {
 import { Background } from "../../../../shared/background.ts";
 import type { RpcAnswer } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { allTakenBack } from "../../../../shared/ownership.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
 import {
@@ -67,13 +68,17 @@ const LIVE: Row = {
 	...{ search: KNOWN.search, softCancellations: true, receivedAt: KNOWN.receivedAt },
 	requestId: KNOWN.requestId,
 	...{ bytes: rawOf(1).length, aliveUntil: 7, acknowledged: false, requests: 0, desired: "live", endedAt: 0 },
-	...{ owners: [KNOWN.owner], ownersPending: false, bySender: false },
+	...{ owners: KNOWN.owners, ownersPending: false, bySender: false },
 	at: { relay: state("has"), fallback: state("absent", { replacementPending: true }) },
 	version: 0,
 	notes: newNotes(0),
 };
 const OTHER = onlyOwner({ path: "fast", search: "", softCancellations: false, address: "192.0.2.77" });
-const SHARED: Row = { ...LIVE, owners: [KNOWN.owner, { ...OTHER, cancelled: true }], ownersPending: true };
+const SHARED: Row = {
+	...LIVE,
+	owners: [...KNOWN.owners, { ...OTHER, cancelled: true }],
+	ownersPending: true,
+};
 const cancelled = endRow(LIVE, "cancelled", 9, ["relay", "fallback"]);
 const STATES: Readonly<Record<string, Row>> = {
 	"a live one": LIVE,
@@ -81,8 +86,12 @@ const STATES: Readonly<Record<string, Row>> = {
 	"an ended one": cancelled,
 	"one of two owners": SHARED,
 	"an ended one of two owners": { ...endRow(SHARED, "cancelled", 9), bySender: true },
-	"one of a page": { ...LIVE, owners: [{ ...KNOWN.owner, address: null }] },
-	"one that the sender signed": { ...LIVE, owners: [{ ...KNOWN.owner, signed: true }] },
+	"one of a page": { ...LIVE, owners: KNOWN.owners.map((one) => ({ ...one, address: null })) },
+	"one that its address has cancelled": endRow(
+		{ ...LIVE, owners: allTakenBack(KNOWN.owners) },
+		"cancelled",
+		9,
+	),
 	"a mined one": endRow(LIVE, "mined", 9),
 	"one that two have": { ...LIVE, at: { relay: state("has"), fallback: state("has") } },
 	"one that two may have": { ...LIVE, at: { relay: state("has"), fallback: state("unanswered") } },

@@ -57,7 +57,7 @@ export function newEntry(n: number, changed: Partial<NewRow> = {}): NewRow {
 		replacesAtUpstreams: [],
 		...changed,
 	};
-	return { ...entry, owner: onlyOwner(entry) };
+	return { ...entry, owners: [onlyOwner(entry)] };
 }
 
 export function rawOf(n: number, length = 120): Buffer {
@@ -123,10 +123,9 @@ function liveRow(row: Row): LiveRow {
 		requests,
 		...more
 	} = row;
-	const { owners, ownersPending: _pending, bySender: _by, ...known } = more;
-	const [owner = onlyOwner(row)] = owners;
+	const { ownersPending: _pending, bySender: _by, ...known } = more;
 	const replacesAtUpstreams = UPSTREAMS.filter((by) => at[by].replacementPending);
-	return { ...known, owner, replacesAtUpstreams, holders: holdersOf(row), inProgress: requests > 0 };
+	return { ...known, replacesAtUpstreams, holders: holdersOf(row), inProgress: requests > 0 };
 }
 
 function endedRow(row: Row): EndedRow {

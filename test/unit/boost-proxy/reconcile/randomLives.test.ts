@@ -235,7 +235,7 @@ class Process {
 		for (;;) {
 			const next = planCancel(ask, asked.cancelledAt, known, this.#situation.health);
 			if (next === null) return false;
-			asked.cancelledAt.set(next.to, { kind: "done" });
+			asked.cancelledAt.set(next.to, { kind: "done", isStillWanted: false });
 			if (next.to === to) return next.kind === (tx === null ? "cancel" : "cancelSoftly");
 			if (next.kind !== "forget" && next.kind !== "unreached") return false;
 		}

@@ -190,7 +190,7 @@ export class ViewFixture {
 			},
 		};
 		const times = { aliveUntil: this.clock.now() + 1, notBefore: 0, notes: newNotes(this.clock.monotonic()) };
-		const row = openRow({ ...entry, owner: onlyOwner(entry) }, null, { id: 1, version: 1, ...times });
+		const row = openRow({ ...entry, owners: [onlyOwner(entry)] }, null, { id: 1, version: 1, ...times });
 		const known = holders.reduce<Row>((one, by) => markHeld(one, by), row);
 		return { ...known, requests: 0, at: holders.length === 0 ? NOWHERE : known.at };
 	}

@@ -69,8 +69,8 @@ const LETTERS: Readonly<Record<string, Stage>> = {
 /** One row an event: what each stage becomes; a dot where the event can't happen there. */
 const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	//                 P Q F S B I V R C E D
-	// Admitted, and admitted anew where it had expired or was dropped; its user's own end is never undone.
-	received: "        P . . . . . . . . P P",
+	// Admitted, and admitted anew where it had expired or was dropped, or addresses had cancelled it (the pipeline's rule).
+	received: "        P . . . . . . . P P P",
 	// Of what has ended or is mined, nobody becomes an owner.
 	joined: "          P Q F S B . . . . . .",
 	left: "            P Q F S B . . . . . .",
