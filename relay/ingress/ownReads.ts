@@ -1,6 +1,6 @@
 // The reads that the node answers, and which of them run behind the client's own pending transactions, so that a wallet can estimate
-// the second of two steps while the first is pending. Who may know of a transaction is decided as for its cancel. For everybody else
-// nothing differs, in answers and in work, whether or not there are any.
+// the second of two steps while the first is pending. Only the network address that submitted a transaction may know of it. For everybody
+// else nothing differs, in answers and in work, whether or not there are any.
 
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
@@ -61,8 +61,11 @@ export function readBehind({ known, behind }: ReadBehindDependencies): CoreNeeds
 	};
 }
 
-/** As for a cancel; but a proxy's address may be that of all clients, who are not to see each other's transactions. */
+/**
+ * The network address alone: a signature covers the body only and does not expire, so that whoever has seen one could repeat the
+ * read. A proxy's address may be that of all clients, who are not to see each other's transactions.
+ */
 function readerOf(context: CallContext): Requester {
-	const requester = requesterOf(context);
-	return context.client.isProxy === true ? { address: null, signer: requester.signer } : requester;
+	const { address } = requesterOf(context);
+	return { address: context.client.isProxy === true ? null : address, signer: null };
 }
