@@ -89,7 +89,18 @@ export interface Bidder {
 
 /** Under which a bidder has its record: the key that signed the bundle, else the backrun's sender with the client that sent it. */
 export function bidderKey({ owner, client, sender }: Bidder): string {
-	return owner !== null && /^0x[0-9a-f]{40}$/.test(owner) ? owner : `${sender} ${client}`;
+	return owner !== null && isKeys(owner) ? owner : `${sender} ${client}`;
+}
+
+/** Whether the owner of a bundle is a key that has signed it, and not the client that has sent it. */
+export function isKeys(owner: string): boolean {
+	return /^0x[0-9a-f]{40}$/.test(owner);
+}
+
+/** The client in a {@link bidderKey}; null of a key that has signed. */
+export function clientIn(bidder: string): string | null {
+	const space = bidder.indexOf(" ");
+	return space === -1 ? null : bidder.slice(space + 1);
 }
 
 /** The status record of an owner's bundle. */

@@ -38,7 +38,7 @@ export interface CoreNeeds {
 	readonly receipts: Pick<SyncWaits, "wait">;
 	readonly market: Pick<SearcherMarket, "bid" | "submit" | "cancel">;
 	/** What searchers see of their own. */
-	readonly bundles: Pick<SearcherMarket, "bundle" | "bundles" | "figuresOf" | "hasRecord">;
+	readonly bundles: Pick<SearcherMarket, "bundle" | "bundles" | "figuresOf" | "hasRecord" | "hasOwnRecord">;
 	/** The pending transaction with this hash if it is shared with searchers, else null. */
 	readonly sharedTransaction: (hash: string) => DecodedTransaction | null;
 	/** Answers a read behind the client's own pending transactions; null if it has none, or the node must answer alone. */

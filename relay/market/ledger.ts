@@ -4,6 +4,7 @@
 
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
+import { clientIn } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PAYMENTS } from "../domain/storeKeys.ts";
 import type { MarketDependencies } from "./dependencies.ts";
@@ -27,6 +28,14 @@ interface PaidBlock {
 }
 type KnownBlock = PaidBlock & { isCanonical: boolean };
 
+/** What canonical blocks come to. */
+interface Sums {
+	/** By builder and bidder. */
+	readonly wei: ReadonlyMap<string, ReadonlyMap<string, bigint>>;
+	/** Of the bidders without a signature. */
+	readonly clients: ReadonlySet<string>;
+}
+
 /** How long a payment counts, in blocks. */
 const RECORD_BLOCKS = 7_200;
 /** Of a block's number in keys: one JSON entry per block, in block order. */
@@ -41,8 +50,8 @@ export class PaymentLedger {
 	readonly #deps: LedgerDependencies;
 	/** By hash. */
 	readonly #blocks = new Map<string, KnownBlock>();
-	/** Wei by builder and bidder; null after a change, until it is asked for. */
-	#sums: Map<string, Map<string, bigint>> | null = null;
+	/** Null after a change, until it is asked for. */
+	#sums: Sums | null = null;
 
 	constructor(dependencies: LedgerDependencies) {
 		this.#deps = dependencies;
@@ -66,17 +75,22 @@ export class PaymentLedger {
 
 	/** The bidder's record at a builder, in wei. */
 	recordOf(builder: string, bidder: string): bigint {
-		return this.#records().get(builder)?.get(bidder) ?? 0n;
+		return this.#records().wei.get(builder)?.get(bidder) ?? 0n;
 	}
 
 	/** Whether the bidder has a record anywhere. */
 	hasRecord(bidder: string): boolean {
-		return [...this.#records().values()].some((ofBuilder) => (ofBuilder.get(bidder) ?? 0n) > 0n);
+		return [...this.#records().wei.values()].some((ofBuilder) => (ofBuilder.get(bidder) ?? 0n) > 0n);
+	}
+
+	/** Whether a bidder without a signature has one anywhere that came from `client`. */
+	hasUnsignedRecord(client: string): boolean {
+		return this.#records().clients.has(client);
 	}
 
 	/** How many bidders have a record at a builder, in all. */
 	get size(): number {
-		return [...this.#records().values()].reduce((sum, { size }) => sum + size, 0);
+		return [...this.#records().wei.values()].reduce((sum, { size }) => sum + size, 0);
 	}
 
 	/** Adds payments in a block; resolves when they are on disk. Of a target the first counts, so that repeating it adds nothing. */
@@ -132,17 +146,20 @@ export class PaymentLedger {
 		this.#sums = null;
 	}
 
-	#records(): ReadonlyMap<string, ReadonlyMap<string, bigint>> {
+	#records(): Sums {
 		if (this.#sums !== null) return this.#sums;
-		const sums = new Map<string, Map<string, bigint>>();
+		const wei = new Map<string, Map<string, bigint>>();
+		const clients = new Set<string>();
 		for (const { payments, isCanonical } of this.#blocks.values()) {
 			for (const { builder, bidder, left } of isCanonical ? payments : []) {
-				const ofBuilder = sums.get(builder) ?? new Map<string, bigint>();
-				sums.set(builder, ofBuilder.set(bidder, (ofBuilder.get(bidder) ?? 0n) + BigInt(left)));
+				const ofBuilder = wei.get(builder) ?? new Map<string, bigint>();
+				wei.set(builder, ofBuilder.set(bidder, (ofBuilder.get(bidder) ?? 0n) + BigInt(left)));
+				const client = clientIn(bidder);
+				if (client !== null) clients.add(client);
 			}
 		}
-		this.#sums = sums;
-		return sums;
+		this.#sums = { wei, clients };
+		return this.#sums;
 	}
 }
 

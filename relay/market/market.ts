@@ -13,7 +13,7 @@ import {
 	type RejectedBundle,
 	rejectedBundle,
 } from "../domain/bundle.ts";
-import type { BundleRecord } from "../domain/bundleStatus.ts";
+import { type Bidder, type BundleRecord, bidderKey, isKeys } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { isLive, isMined } from "../domain/record.ts";
@@ -112,9 +112,14 @@ export class SearcherMarket {
 		return this.figures.of(owner);
 	}
 
-	/** Whether the owner's signature has a record at a builder. */
-	hasRecord(owner: string): boolean {
-		return this.ledger.hasRecord(owner);
+	/** Whether the bidder of a bundle has a record at a builder. */
+	hasRecord(bidder: Bidder): boolean {
+		return this.ledger.hasRecord(bidderKey(bidder));
+	}
+
+	/** Whether a bidder of the owner has one: its key, or without a signature any that came from its client. */
+	hasOwnRecord(owner: string, client: string): boolean {
+		return isKeys(owner) ? this.ledger.hasRecord(owner) : this.ledger.hasUnsignedRecord(client);
 	}
 
 	/** Loads what is stored; call before the first block. Throws StoreFormatError on a damaged entry. */

@@ -2,13 +2,13 @@
 // whom bundleRequests.ts says: over HTTP who has signed the request, else the network address.
 
 import { z } from "zod";
+import { clientOf } from "../../../shared/client.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { exactObject, hash, quantity } from "../../../shared/jsonrpc/method.ts";
-import { bidderKey } from "../../domain/bundleStatus.ts";
 import { bundleOwner, type OwnerContext } from "../bundleRequests.ts";
 import { bundleRow, dayView } from "../bundleViews.ts";
 import { bundleStats, bundleStatsV2, userFigures, userStats, userStatsV2 } from "../flashbotsStats.ts";
-import { coreMethod } from "../methodDependencies.ts";
+import { type CoreNeeds, coreMethod } from "../methodDependencies.ts";
 
 const MAX_BUNDLES = 500;
 const MAX_DAYS = 1_000;
@@ -149,7 +149,7 @@ export const flashbots_getBundleStatsV2 = coreMethod({
 		return bundleStatsV2(
 			record,
 			Number(blockNumber),
-			record !== null && record.bidder !== null && bundles.hasRecord(bidderKey(record.bidder)),
+			record !== null && record.bidder !== null && bundles.hasRecord(record.bidder),
 		);
 	},
 });
@@ -169,10 +169,16 @@ export const flashbots_getBundleStats = coreMethod({
 		return bundleStats(
 			record,
 			Number(blockNumber),
-			record !== null && record.bidder !== null && bundles.hasRecord(bidderKey(record.bidder)),
+			record !== null && record.bidder !== null && bundles.hasRecord(record.bidder),
 		);
 	},
 });
+
+function ownFigures(context: OwnerContext, bundles: CoreNeeds["bundles"], clock: CoreNeeds["clock"]) {
+	const owner = ownerHere(context);
+	const hasRecord = bundles.hasOwnRecord(owner, clientOf(context.client.address));
+	return userFigures(bundles.figuresOf(owner), hasRecord, clock.now());
+}
 
 export const flashbots_getUserStatsV2 = coreMethod({
 	name: "flashbots_getUserStatsV2",
@@ -188,8 +194,7 @@ export const flashbots_getUserStatsV2 = coreMethod({
 		last1dGasSimulated: unknown,
 	}),
 	handle(_params, context, { bundles, clock }) {
-		const owner = ownerHere(context);
-		return userStatsV2(userFigures(bundles.figuresOf(owner), bundles.hasRecord(owner), clock.now()));
+		return userStatsV2(ownFigures(context, bundles, clock));
 	},
 });
 
@@ -207,7 +212,6 @@ export const flashbots_getUserStats = coreMethod({
 		last_1d_gas_simulated: unknown,
 	}),
 	handle(_params, context, { bundles, clock }) {
-		const owner = ownerHere(context);
-		return userStats(userFigures(bundles.figuresOf(owner), bundles.hasRecord(owner), clock.now()));
+		return userStats(ownFigures(context, bundles, clock));
 	},
 });

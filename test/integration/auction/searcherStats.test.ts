@@ -244,6 +244,21 @@ test("the figures of a day: bids, places, what landed and paid, what was lost; a
 	assert.deepEqual([later.bids, later.landed, later.paid], [5, 3, 5_060]);
 });
 
+test("an unsigned bidder has its record by its network address, also behind a restart", async () => {
+	const [winner, loser] = [somebody(), somebody()];
+	await auction(winner, loser);
+	const hasRecord = async (who: CallOptions) => [
+		((await fixture.call("flashbots_getUserStatsV2", [], who)) as Fields).isHighPriority,
+		((await fixture.call("flashbots_getUserStats", [], who)) as Fields).is_high_priority,
+	];
+	const both = [true, true];
+	await until("the record", async () => (await hasRecord(winner)).join() === both.join());
+	const others = [loser, somebody(), { ...winner, key: `0x${"d1".repeat(32)}` }];
+	for (const other of others) assert.deepEqual(await hasRecord(other), [false, false]);
+	await fixture.system.restart();
+	assert.deepEqual(await hasRecord(winner), both);
+});
+
 test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by all four of its calls", async () => {
 	const key = `0x${"f1".repeat(32)}`;
 	const wallet = new Wallet(key);

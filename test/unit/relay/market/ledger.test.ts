@@ -6,12 +6,13 @@ import { PAYMENTS } from "../../../../relay/domain/storeKeys.ts";
 import { withTarget } from "./auctionFixture.ts";
 
 const SIGNER = `0x${"5".repeat(40)}`;
+const CLIENT = "192.0.2.1";
 
-/** A bid of the signer that has landed in 101 and paid 1,000 wei there. */
-async function landed(builders: readonly string[] = ["a"]) {
+/** A bid that has landed in 101 and paid 1,000 wei there, of the signer unless `owner` says otherwise. */
+async function landed(builders: readonly string[] = ["a"], owner = SIGNER) {
 	const { fixture, target } = await withTarget({ slots: 4 });
 	fixture.builders.coinbases.set("0xminer", builders);
-	await fixture.accepted("A", target, 1_000n, { owner: SIGNER, client: "192.0.2.1" });
+	await fixture.accepted("A", target, 1_000n, { owner, client: CLIENT });
 	const [, backrun] = fixture.builders.sent.at(-1)?.transactions ?? [];
 	const tx = backrun?.tx ?? assert.fail();
 	fixture.transfers.set(tx.hash, 1_000n);
@@ -26,6 +27,16 @@ describe("what a landed bid has left", () => {
 		const { record, ledger } = await landed();
 		assert.deepEqual([record(), record("b"), ledger.size], [100n, 0n, 1]);
 		assert.deepEqual([ledger.hasRecord(SIGNER), ledger.hasRecord("another")], [true, false]);
+		assert.equal(ledger.hasUnsignedRecord(CLIENT), false);
+	});
+
+	test("counts for the client of an unsigned bid, while its block stands", async () => {
+		const { fixture, ledger } = await landed(["a"], CLIENT);
+		const seen = () => [CLIENT, "192.0.2.2", ""].map((client) => ledger.hasUnsignedRecord(client));
+		assert.deepEqual(seen(), [true, false, false]);
+		const gone = fixture.chain.unmake(1);
+		await fixture.came({ applied: [fixture.chain.make([], "b")], reverted: gone });
+		assert.deepEqual(seen(), [false, false, false]);
 	});
 
 	test("counts at nobody whose coinbase it is not", async () => {
