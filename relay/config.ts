@@ -118,6 +118,12 @@ export const RELAY_SETTINGS = {
 	DATA_DIR: dataDirRow("the embedded store", "relay"),
 	DATABASE_URL: databaseUrlRow("the embedded store"),
 	DATABASE_VERIFY: SERVER_ROWS.DATABASE_VERIFY,
+	PUBLIC_URL: optional(
+		"where clients reach this relay; its host is the relay's name, which signatures of live reads and refunds must have",
+		"an http or https origin",
+		"https://relay.example",
+		origin,
+	),
 	INTERNAL_URL: optional(
 		"where relays on the same database reach this one; the host's private address and PORT unless set",
 		"an http or https URL",
@@ -203,6 +209,13 @@ function privateKey(value: string): string | undefined {
 	} catch {
 		return undefined;
 	}
+}
+
+/** A URL without anything behind its host. */
+function origin(value: string): URL | undefined {
+	const given = url("http:", "https:")(value);
+	if (given === undefined || !/^https?:\/\/[^/?#@]+\/?$/i.test(given)) return undefined;
+	return new URL(given);
 }
 
 function address(value: string): string | undefined {

@@ -31,6 +31,7 @@ import { bundleBlockView } from "./ingress/bundleViews.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { coreCalls } from "./ingress/methods/index.ts";
 import { readBehind } from "./ingress/ownReads.ts";
+import { readVerifier } from "./ingress/readSignatures.ts";
 import { createReceiptWaits } from "./ingress/receiptWaits.ts";
 import { recordRoutes } from "./ingress/routes.ts";
 import { createTopics } from "./ingress/topics.ts";
@@ -269,6 +270,7 @@ export async function makeCore(
 		node: new NodeReads(edge.reads),
 	});
 	const check = coreChecks({ kv, transactions, deliveries });
+	const verifyRead = readVerifier({ chainId: rules.chainId, name: config.PUBLIC_URL?.host ?? null, clock });
 	const needs: CoreNeeds = {
 		pipeline,
 		pending: transactions.pool,
@@ -277,6 +279,7 @@ export async function makeCore(
 		receipts,
 		market,
 		bundles: market,
+		verifyRead,
 		sharedTransaction: (hash) => market.simulation.shared(hash),
 		readBehind: readBehind({
 			known: transactions,
@@ -341,6 +344,7 @@ export async function makeCore(
 			},
 			isOpen: (hash) => records.get(hash) !== undefined,
 			verifySignature: verifyBody,
+			verifyRead,
 			streams: edge.streams,
 			history,
 			maxLimit: HISTORY_PAGE,

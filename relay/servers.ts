@@ -87,6 +87,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 				return infoReport(config, {
 					...build,
 					chainId: rules.chainId,
+					name: config.PUBLIC_URL?.host ?? null,
 					maxPendingPerSender: MAX_PER_SENDER,
 					...(await coreFacts(core)),
 					...placeOf(core),

@@ -26,7 +26,12 @@ export interface Client {
 	readonly isProxy?: true | undefined;
 	/** The boosts that the request came through, as their entries in `Via`; only boost reads them. */
 	readonly via?: string | undefined;
+	/** The header `X-Leeward-Signature` as it came; the relay's reads that ask for it verify it. */
+	readonly readSignature?: string | undefined;
 }
+
+/** The header by which a key opens its live reads, in Node's spelling. */
+export const READ_SIGNATURE = "x-leeward-signature";
 
 /** `BOOST_SECRET`: it differs, or is not set here. `TRUST_PROXY`: as many proxies as it says would send other entries. */
 export const UNBELIEVED = ["BOOST_SECRET", "TRUST_PROXY"] as const;
@@ -245,22 +250,25 @@ export function identify(
 	verifySignature: VerifySignature | undefined,
 ): { readonly client: Client; readonly signatureError: RpcError | null } {
 	const signature = headers["x-flashbots-signature"];
+	const given = headers[READ_SIGNATURE];
+	const readSignature = given === undefined ? undefined : String(given);
 	if (signature === undefined) {
 		const named = headers["x-boost-signer"];
 		const signer = from.vouched && typeof named === "string" ? parseAddress(named) : null;
-		return { client: clientFrom(from, signer), signatureError: null };
+		return { client: clientFrom(from, signer, readSignature), signatureError: null };
 	}
 	const check = verifySignature?.(String(signature), body);
-	if (check?.ok) return { client: clientFrom(from, check.address), signatureError: null };
+	if (check?.ok) return { client: clientFrom(from, check.address, readSignature), signatureError: null };
 	const text = `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`;
 	const signatureError = new RpcError("invalidRequest", text);
-	return { client: clientFrom(from, null), signatureError };
+	return { client: clientFrom(from, null, readSignature), signatureError };
 }
 
 /** No spread: this runs for each request. */
 function clientFrom(
 	{ address, vouched, unbelieved, isProxy, via }: ClientAddress,
 	signer: string | null,
+	readSignature: string | undefined,
 ): Client {
-	return { address, signer, vouched, unbelieved, isProxy, via };
+	return { address, signer, vouched, unbelieved, isProxy, via, readSignature };
 }

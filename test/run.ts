@@ -22,7 +22,11 @@ const FIRST = [
 const TIMED = "test/faults/matrix.test.ts";
 const BESIDE_TIMED = /^test\/unit\/shared\//;
 /** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
-const AS_EDGE = ["test/integration/chain/pendingReads.test.ts", "test/integration/auction/feed.test.ts"];
+const AS_EDGE = [
+	"test/integration/chain/pendingReads.test.ts",
+	"test/integration/auction/feed.test.ts",
+	"test/integration/auction/liveReads.test.ts",
+];
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";
 /** Processes at a time. Eight keep two cores busy without a gap, and take as long. */

@@ -1,6 +1,6 @@
 // Sends requests to one upstream through its breaker, in its dialect. Only our relay gets information about the client.
 
-import { clientHeaders, networkAddress } from "../../shared/client.ts";
+import { clientHeaders, networkAddress, READ_SIGNATURE } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
@@ -263,6 +263,7 @@ export class HttpUpstream implements Upstream {
 		if (caller.requestId !== null) headers[REQUEST_ID] = caller.requestId;
 		if (caller.address !== "unknown") Object.assign(headers, clientHeaders(caller.address));
 		if (caller.origin !== null) headers.origin = caller.origin;
+		if (caller.readSignature !== undefined) headers[READ_SIGNATURE] = caller.readSignature;
 		if (isUnchanged && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;
 		else if (boostSecret !== undefined && caller.signer !== null) headers["x-boost-signer"] = caller.signer;
 		return headers;

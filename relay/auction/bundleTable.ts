@@ -133,14 +133,9 @@ export class BundleTable {
 		return this.#records.get(keyOf(owner, hash)) ?? null;
 	}
 
-	/**
-	 * At most `limit` bundles of `owner`, newest first. With `before`, only bundles that arrived before the one with that hash; null if
-	 * that is not known.
-	 */
-	bundles(owner: string, limit: number, before: string | null): readonly BundleRecord[] | null {
-		const own = [...(this.#byOwner.get(owner)?.values() ?? [])].reverse();
-		const start = before === null ? 0 : own.findIndex(({ hash }) => hash === before) + 1;
-		return before !== null && start === 0 ? null : own.slice(start, start + limit);
+	/** The bundles of `owner`, newest first. */
+	bundles(owner: string): readonly BundleRecord[] {
+		return [...(this.#byOwner.get(owner)?.values() ?? [])].reverse();
 	}
 
 	/** The record of an accepted bundle: a new one, or the existing one with its range extended. */

@@ -103,6 +103,16 @@ export function clientIn(bidder: string): string | null {
 	return space === -1 ? null : bidder.slice(space + 1);
 }
 
+/** Who reads of its bundles. */
+export interface BundleReader {
+	/** The owner whose bundles it sees. */
+	readonly owner: string;
+	/** The client that asks. */
+	readonly client: string;
+	/** Whether it sees what is live too, and not only blocks that have arrived. */
+	readonly isLive: boolean;
+}
+
 /** The status record of an owner's bundle. */
 export interface BundleRecord {
 	readonly owner: string;
@@ -121,4 +131,10 @@ export interface BundleRecord {
 	lastBlock: number;
 	/** In block order. */
 	readonly blocks: BundleBlockStatus[];
+}
+
+/** The bundle in the blocks up to `head`, which have arrived; null if there is none. */
+export function settledPart(record: BundleRecord, head: number): BundleRecord | null {
+	const blocks = record.blocks.filter(({ block }) => block <= head);
+	return blocks.length === 0 ? null : { ...record, blocks };
 }

@@ -66,3 +66,19 @@ export function count(
 		}
 	}
 }
+
+/** An owner's days without what its bundles have in blocks above `head`. */
+export function settledFigures(
+	days: readonly DayFigures[],
+	records: readonly BundleRecord[],
+	head: number,
+): readonly DayFigures[] {
+	const settled = days.map((one) => ({ ...one, lost: { ...one.lost } }));
+	for (const record of records) {
+		for (const status of record.blocks) {
+			const figures = settled.find(({ day }) => day === dayOf(status.since));
+			if (status.block > head && figures !== undefined) count(figures, record, status, -1);
+		}
+	}
+	return settled.filter(({ bids, bundles }) => bids + bundles > 0);
+}

@@ -3,7 +3,7 @@
 
 import type { LookupFunction } from "node:net";
 import { StringDecoder } from "node:string_decoder";
-import { clientHeaders } from "../../shared/client.ts";
+import { clientHeaders, READ_SIGNATURE } from "../../shared/client.ts";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { RouteRequest } from "../../shared/http/routes.ts";
@@ -30,7 +30,14 @@ const ANSWER_MS = 10_000;
 const SILENCE_MS = 35_000;
 const EVENTS = /^text\/event-stream/i;
 /** Headers of a request that the routes read. */
-const PASSED = ["accept", "last-event-id", "x-flashbots-signature", "origin", REQUEST_ID] as const;
+const PASSED = [
+	"accept",
+	"last-event-id",
+	"x-flashbots-signature",
+	READ_SIGNATURE,
+	"origin",
+	REQUEST_ID,
+] as const;
 /** Headers of an answer that are about its content; the server adds the others anew. */
 const KEPT = [
 	...["cache-control", "retry-after", "x-accel-buffering"],

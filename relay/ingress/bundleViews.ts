@@ -1,7 +1,7 @@
 // What the client that sent a bundle sees of it: `GET /bundle/{hash}`, where others get the same answer as for an unknown hash, the
 // news of subscribers, a row of its list, and its figures by day. Wei are decimal strings, times ISO 8601.
 
-import type { VerifySignature } from "../../shared/client.ts";
+import { READ_SIGNATURE, type VerifySignature } from "../../shared/client.ts";
 import { isoTime } from "../../shared/clock.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
@@ -9,23 +9,26 @@ import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
 import { type DayFigures, dayText } from "../domain/searcherFigures.ts";
 import type { SearcherMarket } from "../market/market.ts";
-import { bundleOwner } from "./bundleRequests.ts";
+import { bundleReader } from "./bundleReaders.ts";
+import type { VerifyRead } from "./readSignatures.ts";
 
 export interface BundleRouteDependencies {
 	readonly bundles: Pick<SearcherMarket, "bundle">;
 	/** Verifies `X-Flashbots-Signature`, which signs the bundle's hash as lower-case hex, because a GET has no body. */
 	readonly verifySignature: VerifySignature;
+	readonly verifyRead: VerifyRead;
 }
 
 const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no bundle of yours with this hash was seen here" });
 
-export function bundleRoute({ bundles, verifySignature }: BundleRouteDependencies): Route {
+export function bundleRoute({ bundles, verifySignature, verifyRead }: BundleRouteDependencies): Route {
 	const handle = ({ params, headers, address }: RouteRequest): HttpAnswer => {
 		const hash = parseHash(params.hash ?? "");
 		if (hash === null) return jsonAnswer(400, { error: "expected a bundle hash of 32 bytes as 0x hex" });
 		const header = headers["x-flashbots-signature"];
+		const readSignature = headers[READ_SIGNATURE];
 		let signer: string | null = null;
-		if (header !== undefined) {
+		if (header !== undefined && readSignature === undefined) {
 			const check = verifySignature(String(header), hash);
 			if (!check.ok) {
 				const expected = "expected a signature over the bundle's hash as lower-case hex";
@@ -35,9 +38,10 @@ export function bundleRoute({ bundles, verifySignature }: BundleRouteDependencie
 			}
 			signer = check.address;
 		}
-		const client = { address, signer, vouched: false };
-		const owner = bundleOwner({ transport: "http", client, origin: headers.origin ?? null });
-		const record = bundles.bundle(owner, hash);
+		const client = { address, signer, vouched: false, readSignature: readSignature && String(readSignature) };
+		const reader = bundleReader({ transport: "http", client, origin: headers.origin ?? null }, verifyRead);
+		if ("error" in reader) return jsonAnswer(401, reader);
+		const record = bundles.bundle(reader, hash);
 		return record === null ? NOT_FOUND : jsonAnswer(200, bundleView(record));
 	};
 	return { path: "/bundle/{hash}", weight: 1, handle };

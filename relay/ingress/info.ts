@@ -17,6 +17,8 @@ export interface InfoSettings {
 /** What the report says beside the settings. */
 export interface InfoFacts extends Build {
 	readonly chainId: bigint;
+	/** The relay's name in signatures of reads; null: none. */
+	readonly name: string | null;
 	readonly maxPendingPerSender: number;
 	/** Whether this relay is the core, or an edge before it. */
 	readonly role: Role;
@@ -44,7 +46,7 @@ export function infoReport(settings: InfoSettings, facts: InfoFacts): unknown {
 	const { version, commit, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs, fork } =
 		facts;
 	return {
-		name: "leeward",
+		name: facts.name,
 		version,
 		commit,
 		role: facts.role,

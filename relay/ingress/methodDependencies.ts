@@ -26,6 +26,7 @@ import type { Pipeline } from "../pipeline.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import type { CoreState } from "./operators.ts";
+import type { VerifyRead } from "./readSignatures.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** What the methods of the core use: they run where the transactions are. */
@@ -39,6 +40,8 @@ export interface CoreNeeds {
 	readonly market: Pick<SearcherMarket, "bid" | "submit" | "cancel">;
 	/** What searchers see of their own. */
 	readonly bundles: Pick<SearcherMarket, "bundle" | "bundles" | "figuresOf" | "hasRecord" | "hasOwnRecord">;
+	/** Checks the header of a live read. */
+	readonly verifyRead: VerifyRead;
 	/** The pending transaction with this hash if it is shared with searchers, else null. */
 	readonly sharedTransaction: (hash: string) => DecodedTransaction | null;
 	/** Answers a read behind the client's own pending transactions; null if it has none, or the node must answer alone. */

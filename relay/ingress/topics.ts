@@ -46,7 +46,7 @@ async function currentOf(
 		return record === null ? [] : [statusView(record)];
 	}
 	const named = bundleOfTopic(topic);
-	const bundle = named === null ? null : bundles.bundle(named.owner, named.hash);
+	const bundle = named === null ? null : bundles.bundle({ owner: named.owner, isLive: true }, named.hash);
 	if (bundle === null) return [];
 	return bundle.blocks.map((status) => bundleBlockView(bundle, status));
 }

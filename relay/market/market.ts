@@ -13,11 +13,18 @@ import {
 	type RejectedBundle,
 	rejectedBundle,
 } from "../domain/bundle.ts";
-import { type Bidder, type BundleRecord, bidderKey, isKeys } from "../domain/bundleStatus.ts";
+import {
+	type Bidder,
+	type BundleReader,
+	type BundleRecord,
+	bidderKey,
+	isKeys,
+	settledPart,
+} from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { isLive, isMined } from "../domain/record.ts";
-import type { DayFigures } from "../domain/searcherFigures.ts";
+import { type DayFigures, settledFigures } from "../domain/searcherFigures.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { Bidding } from "./bidding.ts";
@@ -97,19 +104,35 @@ export class SearcherMarket {
 		this.table.cancel(owner, uuid);
 	}
 
-	/** The owner's bundle with this hash, or null; other owners' bundles are not visible. */
-	bundle(owner: string, hash: string): BundleRecord | null {
-		return this.table.bundle(owner, hash);
+	/** The reader's bundle with this hash, or null; other owners' bundles are not visible. */
+	bundle({ owner, isLive }: Pick<BundleReader, "owner" | "isLive">, hash: string): BundleRecord | null {
+		const record = this.table.bundle(owner, hash);
+		return isLive || record === null ? record : settledPart(record, this.#head);
 	}
 
-	/** Its last bundles, as of {@link BundleTable.bundles}. */
-	bundles(owner: string, limit: number, before: string | null): readonly BundleRecord[] | null {
-		return this.table.bundles(owner, limit, before);
+	/**
+	 * At most `limit` of its bundles, the last to arrive first; where `before` is given those that arrived before the one with that
+	 * hash. Null if that one is not known.
+	 */
+	bundles(
+		{ owner, isLive }: BundleReader,
+		limit: number,
+		before: string | null,
+	): readonly BundleRecord[] | null {
+		const all = this.table.bundles(owner);
+		const seen = isLive ? all : all.flatMap((record) => settledPart(record, this.#head) ?? []);
+		const start = before === null ? 0 : seen.findIndex(({ hash }) => hash === before) + 1;
+		return before !== null && start === 0 ? null : seen.slice(start, start + limit);
 	}
 
-	/** What the owner's bundles have come to, the last day first. */
-	figuresOf(owner: string): readonly DayFigures[] {
-		return this.figures.of(owner);
+	/** What its bundles have come to, the last day first. */
+	figuresOf({ owner, isLive }: BundleReader): readonly DayFigures[] {
+		const days = this.figures.of(owner);
+		return isLive ? days : settledFigures(days, this.table.bundles(owner), this.#head);
+	}
+
+	get #head(): number {
+		return this.#deps.tip.head()?.number ?? -1;
 	}
 
 	/** Whether the bidder of a bundle has a record at a builder. */
@@ -117,8 +140,8 @@ export class SearcherMarket {
 		return this.ledger.hasRecord(bidderKey(bidder));
 	}
 
-	/** Whether a bidder of the owner has one: its key, or without a signature any that came from its client. */
-	hasOwnRecord(owner: string, client: string): boolean {
+	/** Whether a bidder of the reader's has one: its key, or without a signature any that came from its client. */
+	hasOwnRecord({ owner, client }: BundleReader): boolean {
 		return isKeys(owner) ? this.ledger.hasRecord(owner) : this.ledger.hasUnsignedRecord(client);
 	}
 

@@ -117,23 +117,30 @@ export function bodyHeader(address: string, { signature, recid }: HashSignature)
 }
 
 /**
- * Checks a header against the received body. Accepts v as 0, 1, 27 or 28, and hex in any case. Takes no s in the upper half, so
- * that nobody can make a second valid header from one.
+ * Checks a header against the received body. Accepts v as {@link recoverHex}, and hex in any case. Takes no s in the upper half,
+ * so that nobody can make a second valid header from one.
  */
 export function verifyBody(header: string, body: Uint8Array | string): BodyVerification {
 	if (!HEADER.test(header)) return { ok: false, reason: "malformed" };
 	const claimed = header.slice(0, 42).toLowerCase();
-	const r = BigInt(`0x${header.slice(45, 109)}`);
-	const s = BigInt(`0x${header.slice(109, 173)}`);
-	const v = Number.parseInt(header.slice(173), 16);
-	const yParity = v >= 27 ? v - 27 : v;
-	if (yParity !== 0 && yParity !== 1) return { ok: false, reason: "invalid" };
-	const address = recoverAddress(bodyHash(body), yParity, r, s);
+	const address = recoverHex(bodyHash(body), header.slice(43));
 	if (address === null) return { ok: false, reason: "invalid" };
 	return address === claimed ? { ok: true, address } : { ok: false, reason: "mismatch" };
 }
 
 const HEADER = /^0x[0-9a-f]{40}:0x[0-9a-f]{130}$/i;
+
+/**
+ * The lower-case address that has signed the 32 bytes of `hash`, by its signature as 0x and 130 hex digits in any case. Accepts v as
+ * 0, 1, 27 or 28; null for an invalid one, as {@link recoverAddress}.
+ */
+export function recoverHex(hash: Uint8Array, signature: string): string | null {
+	const r = BigInt(`0x${signature.slice(2, 66)}`);
+	const s = BigInt(`0x${signature.slice(66, 130)}`);
+	const v = Number.parseInt(signature.slice(130), 16);
+	const yParity = v >= 27 ? v - 27 : v;
+	return yParity === 0 || yParity === 1 ? recoverAddress(hash, yParity, r, s) : null;
+}
 
 /** EIP-191 prefix for 66 characters: the hash's hex text is signed, not its 32 bytes. */
 const PREFIX = Buffer.from("\x19Ethereum Signed Message:\n66", "latin1");

@@ -52,7 +52,8 @@ type Routing =
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
 /** What a preflight that names no headers is told. */
-const USUAL_HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin, X-Request-Id";
+const USUAL_HEADERS =
+	"Content-Type, X-Flashbots-Signature, X-Leeward-Signature, X-Flashbots-Origin, X-Request-Id";
 /** Most characters of the list of headers that a preflight asks for; a longer one counts as none. */
 const MAX_ASKED_CHARS = 4_096;
 /** The name of a header: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 */

@@ -158,9 +158,9 @@ export class RpcWebsocket {
 	#check(request: IncomingMessage, { path }: RequestTarget): string | null {
 		const { maxConnections = MAX_CONNECTIONS } = this.#options;
 		if (!this.#paths.has(path)) return this.#refusal(404, "invalidRequest", "invalid request: unknown path");
-		if (request.headers["x-flashbots-signature"] !== undefined) {
-			const message = "invalid request: X-Flashbots-Signature is not taken on a websocket";
-			return this.#refusal(400, "invalidRequest", message);
+		for (const name of ["X-Flashbots-Signature", "X-Leeward-Signature"]) {
+			if (request.headers[name.toLowerCase()] === undefined) continue;
+			return this.#refusal(400, "invalidRequest", `invalid request: ${name} is not accepted on a websocket`);
 		}
 		if (this.#draining) return this.#refusal(503, "unavailable", "internal error: shutting down");
 		if (this.#connections.size < maxConnections) return null;

@@ -5,6 +5,7 @@ import { request } from "undici";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
 import { EMITS, errorString, REVERTS, revertingWith } from "./contracts.ts";
+import { READ_SIGNATURE, readHeader } from "./readSignatures.ts";
 import type { WireAnswer } from "./relayClient.ts";
 import { type SystemOptions, startSystem, type TestSystem } from "./systems.ts";
 import {
@@ -67,6 +68,8 @@ export interface CallOptions {
 	readonly path?: string;
 	/** A key that signs the body. */
 	readonly key?: string;
+	/** Whether the key opens its live reads too. */
+	readonly live?: boolean;
 	/** `X-Forwarded-For`, for a relay behind one proxy. */
 	readonly from?: string;
 	readonly origin?: string;
@@ -100,11 +103,12 @@ export class BiddingFixture {
 	async ask(
 		method: string,
 		params: readonly unknown[],
-		{ path = "/", key, ...about }: CallOptions = {},
+		{ path = "/", key, live = false, ...about }: CallOptions = {},
 	): Promise<WireAnswer & { readonly status: number }> {
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 		const headers: Record<string, string> = { "content-type": "application/json", ...headersOf(about) };
 		if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(body);
+		if (key !== undefined && live) headers[READ_SIGNATURE] = await readHeader(key);
 		const sent = { method: "POST", headers, body } as const;
 		const response = await request(`${this.system.client.url}${path}`, sent);
 		return { status: response.statusCode, ...((await response.body.json()) as WireAnswer) };
@@ -117,13 +121,13 @@ export class BiddingFixture {
 		return result;
 	}
 
-	/** `GET /bundle/{hash}`; with a key it signs the hash. */
+	/** `GET /bundle/{hash}`, which a key opens for live ones too. */
 	async bundle(
 		hash: string,
 		{ key, ...about }: CallOptions = {},
 	): Promise<{ status: number; body: unknown }> {
 		const headers: Record<string, string> = headersOf(about);
-		if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(hash);
+		if (key !== undefined) headers[READ_SIGNATURE] = await readHeader(key);
 		const response = await request(`${this.system.client.url}/bundle/${hash}`, { headers });
 		return { status: response.statusCode, body: await response.body.json() };
 	}

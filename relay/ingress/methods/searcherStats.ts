@@ -1,11 +1,12 @@
 // What a client sees of its own bundles: the list of them, the figures by day, and both in the shapes of Flashbots' methods. A client is
-// whom bundleRequests.ts says: over HTTP who has signed the request, else the network address.
+// whom bundleReaders.ts says: over HTTP who has signed the request, else the network address.
 
 import { z } from "zod";
-import { clientOf } from "../../../shared/client.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { exactObject, hash, quantity } from "../../../shared/jsonrpc/method.ts";
-import { bundleOwner, type OwnerContext } from "../bundleRequests.ts";
+import { type BundleReader, isKeys } from "../../domain/bundleStatus.ts";
+import { bundleReader } from "../bundleReaders.ts";
+import type { OwnerContext } from "../bundleRequests.ts";
 import { bundleRow, dayView } from "../bundleViews.ts";
 import { bundleStats, bundleStatsV2, userFigures, userStats, userStatsV2 } from "../flashbotsStats.ts";
 import { type CoreNeeds, coreMethod } from "../methodDependencies.ts";
@@ -25,14 +26,14 @@ const DAYS = "expected {limit}";
 const wei = z.string().describe("wei as decimal text");
 const time = z.string().describe("ISO 8601");
 
-/** Whose bundles are told of. Throws RpcError to who has not signed and may share his address, a proxy's, with everybody. */
-function ownerHere(context: OwnerContext): string {
-	const { transport, client } = context;
-	const isSigned = transport === "http" && client.signer !== null;
-	if (isSigned || client.isProxy !== true) return bundleOwner(context);
+/** Throws RpcError to an unsigned client of a proxy, whose address it may share with everybody, and for a bad signature. */
+function readerHere(context: OwnerContext, { verifyRead }: Pick<CoreNeeds, "verifyRead">): BundleReader {
+	const reader = bundleReader(context, verifyRead);
+	if ("error" in reader) throw new RpcError("invalidRequest", `invalid request: ${reader.error}`);
+	if (isKeys(reader.owner) || context.client.isProxy !== true) return reader;
 	throw new RpcError(
 		"invalidRequest",
-		"invalid request: expected a signed request over HTTP (X-Flashbots-Signature): you come through a proxy that this relay does not know, whose address others may have",
+		"invalid request: expected a signed request over HTTP (X-Leeward-Signature): you come through a proxy that this relay does not know, whose address others may have",
 	);
 }
 
@@ -63,9 +64,9 @@ export const service_bundles = coreMethod({
 		}),
 	),
 	weight: 10,
-	handle([page], context, { bundles }) {
+	handle([page], context, needs) {
 		const { limit, before } = page ?? { limit: 100 };
-		const found = bundles.bundles(ownerHere(context), limit, before ?? null);
+		const found = needs.bundles.bundles(readerHere(context, needs), limit, before ?? null);
 		if (found === null) {
 			throw new RpcError(
 				"invalidParams",
@@ -103,9 +104,9 @@ export const service_searcherStats = coreMethod({
 		)
 		.describe("days with bundles, the last one first"),
 	weight: 10,
-	handle([page], context, { bundles }) {
+	handle([page], context, needs) {
 		const { limit } = page ?? { limit: 31 };
-		return bundles.figuresOf(ownerHere(context)).slice(0, limit).map(dayView);
+		return needs.bundles.figuresOf(readerHere(context, needs)).slice(0, limit).map(dayView);
 	},
 });
 
@@ -139,18 +140,23 @@ const receivedAt = time
 	.optional()
 	.describe("absent: you sent no such bundle for that block, or it is forgotten");
 
+type StatsNeeds = Pick<CoreNeeds, "bundles" | "verifyRead" | "clock">;
+
+/** The reader's bundle, and whether its bidder has a record. */
+function ownBundle(hash: string, context: OwnerContext, needs: StatsNeeds) {
+	const record = needs.bundles.bundle(readerHere(context, needs), hash);
+	const hasRecord = record !== null && record.bidder !== null && needs.bundles.hasRecord(record.bidder);
+	return { record, hasRecord };
+}
+
 export const flashbots_getBundleStatsV2 = coreMethod({
 	name: "flashbots_getBundleStatsV2",
 	summary: "A bundle of yours in a block, in the shape of Flashbots' method.",
 	params: BUNDLE_PARAMS,
 	result: z.object({ ...bothBundleFields, receivedAt }),
-	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
-		const record = bundles.bundle(ownerHere(context), bundleHash);
-		return bundleStatsV2(
-			record,
-			Number(blockNumber),
-			record !== null && record.bidder !== null && bundles.hasRecord(record.bidder),
-		);
+	handle: ([{ bundleHash, blockNumber }], context, needs) => {
+		const { record, hasRecord } = ownBundle(bundleHash, context, needs);
+		return bundleStatsV2(record, Number(blockNumber), hasRecord);
 	},
 });
 
@@ -164,20 +170,16 @@ export const flashbots_getBundleStats = coreMethod({
 		isSentToMiners: flag,
 		sentToMinersAt: time.nullable().optional(),
 	}),
-	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
-		const record = bundles.bundle(ownerHere(context), bundleHash);
-		return bundleStats(
-			record,
-			Number(blockNumber),
-			record !== null && record.bidder !== null && bundles.hasRecord(record.bidder),
-		);
+	handle: ([{ bundleHash, blockNumber }], context, needs) => {
+		const { record, hasRecord } = ownBundle(bundleHash, context, needs);
+		return bundleStats(record, Number(blockNumber), hasRecord);
 	},
 });
 
-function ownFigures(context: OwnerContext, bundles: CoreNeeds["bundles"], clock: CoreNeeds["clock"]) {
-	const owner = ownerHere(context);
-	const hasRecord = bundles.hasOwnRecord(owner, clientOf(context.client.address));
-	return userFigures(bundles.figuresOf(owner), hasRecord, clock.now());
+function ownFigures(context: OwnerContext, needs: StatsNeeds) {
+	const { bundles, clock } = needs;
+	const reader = readerHere(context, needs);
+	return userFigures(bundles.figuresOf(reader), bundles.hasOwnRecord(reader), clock.now());
 }
 
 export const flashbots_getUserStatsV2 = coreMethod({
@@ -193,9 +195,7 @@ export const flashbots_getUserStatsV2 = coreMethod({
 		last1dValidatorPayments: wei.describe("wei, today, UTC"),
 		last1dGasSimulated: unknown,
 	}),
-	handle(_params, context, { bundles, clock }) {
-		return userStatsV2(ownFigures(context, bundles, clock));
-	},
+	handle: (_params, context, needs) => userStatsV2(ownFigures(context, needs)),
 });
 
 export const flashbots_getUserStats = coreMethod({
@@ -211,7 +211,5 @@ export const flashbots_getUserStats = coreMethod({
 		last_1d_miner_payments: wei,
 		last_1d_gas_simulated: unknown,
 	}),
-	handle(_params, context, { bundles, clock }) {
-		return userStats(ownFigures(context, bundles, clock));
-	},
+	handle: (_params, context, needs) => userStats(ownFigures(context, needs)),
 });

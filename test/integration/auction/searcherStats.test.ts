@@ -163,10 +163,10 @@ test("the list comes in pages; what is wrong with one is said", async () => {
 
 test("bundles and figures are those of the client that made them: a signer's, an address's, a web page's", async () => {
 	const here = somebody();
-	const signed = { ...here, key: `0x${"a1".repeat(32)}` };
+	const signed = { ...here, key: `0x${"a1".repeat(32)}`, live: true };
 	const page = { ...here, origin: "https://app.example" };
 	const target = await fixture.target(fresh());
-	const clients = [here, signed, page, { ...here, key: `0x${"b2".repeat(32)}` }, somebody()];
+	const clients = [here, signed, page, { ...here, key: `0x${"b2".repeat(32)}`, live: true }, somebody()];
 	const [mine, theirs, the] = [
 		await bid(target, here, 9n),
 		await bid(target, signed, 8n),
@@ -186,7 +186,7 @@ test("bundles and figures are those of the client that made them: a signer's, an
 		[[], undefined],
 	]);
 	// From anywhere, by the key.
-	assert.equal((await bundles({ ...somebody(), key: signed.key }))[0]?.bundleHash, theirs);
+	assert.equal((await bundles({ ...somebody(), key: signed.key, live: true }))[0]?.bundleHash, theirs);
 	const headers = { "x-forwarded-for": here.from };
 	const socket = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, { headers });
 	for (const method of ["service_bundles", "service_searcherStats"]) {
@@ -204,7 +204,7 @@ test("through a proxy that is not known, whose address many may have, only who s
 	await bid(target, crowd, 3_000n);
 	const mine = await bid(target, { ...crowd, key }, 4_000n);
 	for (const told of [bundles, stats]) await assert.rejects(told(crowd), /expected a signed request/);
-	const listed = await bundles({ ...crowd, key });
+	const listed = await bundles({ ...crowd, key, live: true });
 	assert.deepEqual(
 		listed.map(({ bundleHash }) => bundleHash),
 		[mine],
@@ -282,8 +282,8 @@ test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by
 	const early = (await library.getBundleStatsV2(bundleHash, next)) as unknown as Fields;
 	assert.deepEqual(
 		[early.isSimulated, early.isHighPriority, early.consideredByBuildersAt],
-		[true, false, []],
-		"builders' answers come with the block",
+		[false, false, []],
+		"its signature opens only what is settled",
 	);
 	await fixture.system.nextBlock();
 	const considered = await until("a builder had it", async () => {

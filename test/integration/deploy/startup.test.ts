@@ -45,6 +45,13 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	],
 	ETH_WS_URL: ["http://127.0.0.1:8545", "127.0.0.1"],
 	BEACON_URL: ["ws://127.0.0.1:5052", "127.0.0.1:5052", "http://u:100%@host/"],
+	PUBLIC_URL: [
+		"relay.example",
+		"ws://relay.example",
+		"https://relay.example/path",
+		"https://relay.example?a",
+		"https://user@relay.example",
+	],
 	INTERNAL_URL: ["10.0.0.7:8080", "ws://10.0.0.7"],
 	CORE_TIMEOUT_MS: ["199", "60001", "1s"],
 	HEAD_POLL_MS: ["9", "60001", "1s"],

@@ -16,6 +16,7 @@ import { PAYS_COINBASE } from "../auctionContracts.ts";
 import { EMITS } from "../contracts.ts";
 import { metered } from "../eventLoopTime.ts";
 import { type RelayProcess, startRelayProcess } from "../processes.ts";
+import { READ_SIGNATURE, readHeader } from "../readSignatures.ts";
 import {
 	rawTransaction,
 	signedTransaction,
@@ -280,7 +281,9 @@ export class CheatAuction {
 	async told(searcher: Searcher, bundle: string): Promise<ToldBlock> {
 		const { from, key } = searcher;
 		const call = { url: `${this.relay.url}/bundle/${bundle}`, from, deadlineMs: DEADLINE_MS };
-		const { body } = await send({ ...call, ...(key === undefined ? {} : { key }) });
+		const headers: Record<string, string> =
+			key === undefined ? {} : { [READ_SIGNATURE]: await readHeader(key) };
+		const { body } = await send({ ...call, headers });
 		const last = (JSON.parse(body) as { blocks: readonly ToldBlock[] }).blocks.at(-1);
 		if (last === undefined) throw new Error(`nothing is told of ${bundle}`);
 		return last;

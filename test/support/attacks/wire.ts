@@ -16,7 +16,7 @@ export interface WireCall {
 	/** If absent, a GET is sent. */
 	readonly body?: string;
 	readonly headers?: Readonly<Record<string, string>>;
-	/** Signs the body, or the last part of the path if there is none. */
+	/** Signs the body. */
 	readonly key?: string;
 	/** Rejects after this many ms. */
 	readonly deadlineMs: number;
@@ -29,8 +29,8 @@ interface WireReply {
 
 /** Sends a request. Rejects with Node's error if the connection fails, and at the deadline. */
 export function send({ url, from, body, headers, key, deadlineMs }: WireCall): Promise<WireReply> {
-	const signed = body ?? url.slice(url.lastIndexOf("/") + 1);
-	const signature = key === undefined ? {} : { "x-flashbots-signature": createBodySigner(key).sign(signed) };
+	const signature =
+		key === undefined ? {} : { "x-flashbots-signature": createBodySigner(key).sign(body ?? "") };
 	return new Promise((resolve, reject) => {
 		const method = body === undefined ? "GET" : "POST";
 		const type = body === undefined ? {} : { "content-type": "application/json" };

@@ -39,6 +39,7 @@ test("with nothing but what is required, everything else has its documented defa
 			DATA_DIR: "./data",
 			DATABASE_URL: undefined,
 			DATABASE_VERIFY: false,
+			PUBLIC_URL: undefined,
 			INTERNAL_URL: undefined,
 			CORE_TIMEOUT_MS: 1_000,
 			ACCOUNT_TIMEOUT_MS: 1_000,

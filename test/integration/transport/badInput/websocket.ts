@@ -199,20 +199,19 @@ function upgradeHead(path: string, lines: readonly string[] = []): string {
 }
 
 const NO_PATH = { status: 404, answer: failure(null, -32600, "invalid request: unknown path") } as const;
-const SIGNED = {
+const signed = (name: string): BytesRow => ({
+	name: `an upgrade with ${name}`,
+	bytes: upgradeHead("/ws", [`${name}: 0x`]),
 	status: 400,
-	answer: failure(null, -32600, "invalid request: X-Flashbots-Signature is not taken on a websocket"),
-} as const;
+	answer: failure(null, -32600, `invalid request: ${name} is not accepted on a websocket`),
+});
 
 export const UPGRADE_ROWS: readonly BytesRow[] = [
 	{ name: "an upgrade on an unknown path", bytes: upgradeHead("/nope"), ...NO_PATH },
 	{ name: "an upgrade on a status page", bytes: upgradeHead(`/tx/0x${"ab".repeat(32)}`), ...NO_PATH },
 	{ name: "an upgrade on /metrics", bytes: upgradeHead("/metrics"), ...NO_PATH },
-	{
-		name: "an upgrade with a signature",
-		bytes: upgradeHead("/ws", ["X-Flashbots-Signature: 0x"]),
-		...SIGNED,
-	},
+	signed("X-Flashbots-Signature"),
+	signed("X-Leeward-Signature"),
 	{
 		name: "an upgrade to something else is answered as a request",
 		bytes: "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tls/1.3\r\n\r\n",

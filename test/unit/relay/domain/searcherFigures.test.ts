@@ -3,7 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleReason, BundleStage } from "../../../../relay/domain/bundleStatus.ts";
-import { count, dayOf, dayText, noFigures } from "../../../../relay/domain/searcherFigures.ts";
+import {
+	count,
+	dayOf,
+	dayText,
+	noFigures,
+	settledFigures,
+} from "../../../../relay/domain/searcherFigures.ts";
 
 const TARGET = `0x${"0b".repeat(32)}`;
 /** Stage, reason, whether builders had it, wei paid; what it adds beside one bid. */
@@ -44,6 +50,33 @@ test("a reason that comes twice counts twice", () => {
 	const status = { stage: "DROPPED", reason: "invalid", placed: false, paid: null } as const;
 	for (let i = 0; i < 2; i += 1) count(figures, { target: TARGET }, status, 1);
 	assert.deepEqual(figures.lost, { invalid: 2 });
+});
+
+test("settled figures are those of blocks that have arrived, and leave the others as they are", () => {
+	const since = Date.UTC(2026, 0, 31);
+	const at = (block: number, stage: BundleStage, day = 0) => ({
+		...{ block, stage, reason: null, bid: null, paid: null, placed: true, isTold: true, blockHash: null },
+		...{ since: since + day * 86_400_000, at: since, deliveries: [] },
+	});
+	const record = {
+		...{ owner: "me", client: "me", hash: "a", bidder: null, target: TARGET, receivedAt: since },
+		...{ simulatedAt: null, firstBlock: 7, lastBlock: 9 },
+		blocks: [at(7, "LOST"), at(8, "CANCELLED"), at(9, "ACCEPTED", 1)],
+	};
+	const days = [noFigures(dayOf(since) + 1), noFigures(dayOf(since))];
+	const figuresOf = (status: { since: number }) => days.find(({ day }) => day === dayOf(status.since));
+	for (const status of record.blocks) count(figuresOf(status) ?? assert.fail(), record, status, 1);
+	const all = structuredClone(days);
+	const lost = { ...noFigures(dayOf(since)), bids: 1, places: 1, lost: { LOST: 1 } };
+	const withdrawn = { ...lost, bids: 2, places: 2, withdrawn: 1 };
+	for (const [head, expected] of [
+		[6, []],
+		[7, [lost]],
+		[8, [withdrawn]],
+		[9, all],
+	] as const)
+		assert.deepEqual(settledFigures(days, [record], head), expected, `at ${head}`);
+	assert.deepEqual(days, all);
 });
 
 test("a day begins at midnight UTC", () => {

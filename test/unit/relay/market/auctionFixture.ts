@@ -308,9 +308,9 @@ export class AuctionFixture {
 	#compareFigures(): void {
 		for (const owner of this.#owners) {
 			const counted = noFigures(dayOf(this.clock.now()));
-			for (const record of this.table.bundles(owner, Number.POSITIVE_INFINITY, null) ?? [])
+			for (const record of this.table.bundles(owner))
 				for (const status of record.blocks) count(counted, record, status, 1);
-			const told = this.market.figuresOf(owner);
+			const told = this.market.figures.of(owner);
 			assert.deepEqual(told.length === 0 ? [noFigures(counted.day)] : told, [counted]);
 		}
 	}

@@ -74,7 +74,7 @@ test("verb and path decide who answers, or the refusal; no path is served twice"
 	assert.throws(() => createRouter({ rpcPaths: ["/admin/open"], routes: [admin] }), /served twice/);
 });
 
-const HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin, X-Request-Id";
+const HEADERS = "Content-Type, X-Flashbots-Signature, X-Leeward-Signature, X-Flashbots-Origin, X-Request-Id";
 /** The headers that a preflight asks for, and those that it is granted. */
 const ASKED: readonly (readonly [asked: string | undefined, granted: string])[] = [
 	[undefined, HEADERS],
