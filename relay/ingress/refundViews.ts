@@ -1,26 +1,23 @@
 // `GET /refunds/{address}`: the refunds of an address, as JSON or CSV, for whoever has its key. `GET /totals`: what was sent and
 // refunded through the relay in all, for everybody. Both tell of blocks alone. Wei are decimal strings, times ISO 8601.
 
-import type { VerifySignature } from "../../shared/client.ts";
+import { READ_SIGNATURE } from "../../shared/client.ts";
 import { type Clock, isoTime } from "../../shared/clock.ts";
 import { parseAddress } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { RefundRow } from "../domain/refundRow.ts";
 import type { RefundPage, RefundTable, Sums, Totals } from "../transactions/refundTable.ts";
+import type { VerifyRead } from "./readSignatures.ts";
 
 export interface RefundRouteDependencies {
 	readonly refunds: Pick<RefundTable, "refundsOf" | "totals" | "since">;
-	/** Verifies `X-Flashbots-Signature`, which signs {@link signedText}, because a GET has no body. */
-	readonly verifySignature: VerifySignature;
+	readonly verifyRead: VerifyRead;
 	readonly clock: Clock;
 }
 
 /** As much as 1,000 rows take: like `eth_getLogs`. */
 export const REFUNDS_WEIGHT = 10;
-/** How long a signature may be good for, in seconds: who gets hold of it reads the refunds until then. */
-const MOST_S = 24 * 3_600;
-const SECONDS = /^\d{1,12}$/;
 const BLOCK = /^\d{1,12}$/;
 /** They are for one client alone. */
 const PRIVATE = { "cache-control": "no-store", vary: "accept" };
@@ -39,11 +36,6 @@ const COLUMNS = [
 /** A refund as it is shown. `wei` is what came, by which it goes in lists of payments. */
 interface RefundView extends RefundRow {
 	readonly wei: string;
-}
-
-/** What the key of `address` (lower case) signs so that its refunds are shown until `until`, in seconds since the epoch. */
-function signedText(address: string, until: string): string {
-	return `refunds of ${address} until ${until}`;
 }
 
 export function refundsRoute(dependencies: RefundRouteDependencies): Route {
@@ -76,29 +68,13 @@ export function refundsRoute(dependencies: RefundRouteDependencies): Route {
 /** Why the refunds of `address` are not shown to whoever asks; null: they are. */
 function judge(
 	address: string,
-	{ query, headers }: RouteRequest,
-	{ verifySignature, clock }: RefundRouteDependencies,
+	{ headers }: RouteRequest,
+	{ verifyRead }: RefundRouteDependencies,
 ): HttpAnswer | null {
-	const header = headers["x-flashbots-signature"];
-	const until = query.get("until");
-	const wanted = `"${signedText(address, until ?? "<until>")}"`;
-	if (header === undefined || until === null) {
-		const how = "expected ?until=<seconds since 1970> and X-Flashbots-Signature: <address>:<signature>";
-		return refused(401, `${how}, by personal_sign over the hex keccak256 of ${wanted}`);
-	}
-	const now = Math.floor(clock.now() / 1_000);
-	if (!SECONDS.test(until) || Number(until) > now + MOST_S)
-		return refused(400, `until: expected seconds since 1970, at most ${MOST_S} from now; it is ${now} here`);
-	if (Number(until) < now)
-		return refused(401, `until: the signature is over since ${until}; it is ${now} here`);
-	const check = verifySignature(String(header), signedText(address, until));
-	if (!check.ok)
-		return refused(
-			400,
-			`X-Flashbots-Signature does not verify: ${check.reason}: expected one over ${wanted}`,
-		);
-	if (check.address === address) return null;
-	return refused(403, `expected a signature by ${address}; this one is by ${check.address}`);
+	const checked = verifyRead(String(headers[READ_SIGNATURE] ?? ""), "refunds");
+	if ("error" in checked) return refused(401, checked.error);
+	if (checked.signer === address) return null;
+	return refused(403, `expected a signature by ${address}; this one is by ${checked.signer}`);
 }
 
 function refused(status: number, error: string): HttpAnswer {

@@ -1,20 +1,27 @@
 // The refunds of the wallet's account: asked for with its signature, shown as a table, and saved as CSV.
 
-import { element, ether, say, walletButtons } from "./common.js";
-import { hexOf, keccak256 } from "./keccak.js";
+import { element, ether, get, now, say, walletButtons } from "./common.js";
+import { signTyped } from "./typed.js";
 
 /** How long what the wallet signs is good for, in seconds. */
 const SIGNED_S = 3_600;
 /** The address in the page's path; without one it is the wallet's account. */
 const [, , asked] = location.pathname.split("/");
+const READ = [
+	{ name: "relay", type: "string" },
+	{ name: "scope", type: "string" },
+	{ name: "until", type: "uint256" },
+];
+/** The relay's name that the user knows: the page's host, and another one once it was shown. */
+let known = location.host;
 /** How the refunds on the page were asked for. */
 let question = null;
 
 /** The answer to each part of the question, one after another. `nextOf` finds the path of the next part. */
-async function parts({ path, signature }, accept, nextOf) {
+async function parts({ path, header }, accept, nextOf) {
 	const answers = [];
 	for (let next = path; next; ) {
-		const headers = { accept, "x-flashbots-signature": signature };
+		const headers = { accept, "x-leeward-signature": header };
 		const answer = await fetch(next, { headers });
 		const text = await answer.text();
 		if (!answer.ok) throw new Error(JSON.parse(text).error);
@@ -24,23 +31,32 @@ async function parts({ path, signature }, accept, nextOf) {
 	return answers;
 }
 
-async function sign(provider) {
+async function sign(provider, relay) {
 	const [account] = await provider.request({ method: "eth_requestAccounts" });
 	const address = (asked ?? account).toLowerCase();
-	const until = Math.floor(Date.now() / 1000) + SIGNED_S;
-	const text = `refunds of ${address} until ${until}`;
-	element("signed").hidden = false;
-	say("text", text);
-	const utf8 = (value) => new TextEncoder().encode(value);
-	const message = hexOf(utf8(keccak256(utf8(text))));
-	const signature = await provider.request({ method: "personal_sign", params: [message, account] });
-	return { path: `/refunds/${address}?until=${until}`, signature: `${account}:${signature}` };
+	const until = Math.floor(now() / 1000) + SIGNED_S;
+	const signature = await signTyped(provider, account, "Read", READ, { relay, scope: "refunds", until });
+	return {
+		path: `/refunds/${address}`,
+		header: `address=${account}, relay=${relay}, until=${until}, signature=${signature}`,
+	};
 }
 
 async function show(provider) {
-	say("told", "Your wallet asks you to sign.");
 	try {
-		question = await sign(provider);
+		const { name } = await get("/info");
+		const relay = name ?? location.host;
+		if (!/^[\w.:[\]-]{1,260}$/.test(relay)) throw new Error("the relay's name is not a host");
+		if (relay !== known) {
+			known = relay;
+			say(
+				"told",
+				`The relay here calls itself ${relay}, and this page is at ${location.host}. Your signature would open your refunds at ${relay}. If you trust that name, press the button again.`,
+			);
+			return;
+		}
+		say("told", `Your wallet asks you to sign: refunds at ${relay}, for an hour.`);
+		question = await sign(provider, relay);
 		const answers = await parts(question, "application/json", (_, text) => JSON.parse(text).next);
 		draw(answers.map((text) => JSON.parse(text)));
 	} catch (fault) {

@@ -16,11 +16,21 @@ import { PATIENCE_MS } from "./until.ts";
 
 export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
+/** What a page has a wallet sign. */
+export interface TypedData {
+	readonly types: Record<string, { name: string; type: string }[]>;
+	readonly domain: { readonly name: string; readonly version: string; readonly chainId: number };
+	readonly primaryType: string;
+	readonly message: Record<string, unknown>;
+}
+
 interface PageOptions {
 	/** A wallet that signs with this key, and approves every request at once. */
 	readonly wallet?: Wallet;
 	/** The accounts that it offers, the chosen one first. Default: that of the key. */
 	readonly accounts?: readonly string[];
+	/** The chain that it is on. Default: the dev chain. */
+	readonly chainId?: number;
 	/** JSON that paths answer in the place of the server. */
 	readonly answers?: Readonly<Record<string, unknown>>;
 	/** How far the browser's clock is ahead, in ms. If given, `page.clock` moves it. */
@@ -75,6 +85,7 @@ const VIOLATIONS = `axe.run({ resultTypes: ["violations"] }).then(({ violations 
 /** Opens a page at `url`, and waits until it is loaded. */
 export async function openPage(browser: Browser, url: string, options: PageOptions = {}) {
 	const { wallet, onRequest, accounts, answers = {}, aheadMs, dark = false, width = 900 } = options;
+	const { chainId = 31_337 } = options;
 	const context = await browser.newContext({
 		colorScheme: dark ? "dark" : "light",
 		viewport: { width, height: 900 },
@@ -102,6 +113,8 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 				const [message = ""] = params as string[];
 				return wallet.signMessage(Buffer.from(message.slice(2), "hex"));
 			}
+			if (method === "eth_chainId") return `0x${chainId.toString(16)}`;
+			if (method === "eth_signTypedData_v4") return signTyped(wallet, (params as readonly string[])[1] ?? "");
 			return null;
 		});
 		await page.addInitScript(ANNOUNCES);
@@ -120,6 +133,13 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 		},
 		close: (): Promise<void> => context.close(),
 	};
+}
+
+/** As a wallet does: ethers derives the domain's type by itself. */
+function signTyped(wallet: Wallet, data: string): Promise<string> {
+	const { types, domain, message } = JSON.parse(data) as TypedData;
+	const { EIP712Domain: _, ...own } = types;
+	return wallet.signTypedData(domain, own, message);
 }
 
 /** Opens the data of an operator's page, which asks for a token. */

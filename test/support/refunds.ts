@@ -1,9 +1,7 @@
 // Asks a relay or boost for the refunds of an account, as its owner does, and for the totals.
 
-import { createBodySigner } from "../../shared/ethereum/signatures.ts";
+import { READ_SIGNATURE, readHeader } from "./readSignatures.ts";
 import type { TestAccount } from "./txFactory.ts";
-
-const HOUR_S = 3_600;
 
 interface Row extends Readonly<Record<string, string | number>> {
 	readonly block: number;
@@ -27,22 +25,16 @@ export interface Totals {
 	readonly lastDay: { readonly transactions: number; readonly refundedWei: string };
 }
 
-/** Seconds since 1970, an hour from now unless said. */
-export function soon(seconds = HOUR_S): string {
-	return String(Math.floor(Date.now() / 1_000) + seconds);
-}
-
 /** The answer of the server at `base` about an account's refunds, to its owner; `query` is more of the query. */
-export function askRefunds(
+export async function askRefunds(
 	base: string,
 	account: TestAccount,
 	query = "",
 	accept = "application/json",
 ): Promise<Response> {
-	const end = soon();
-	const signature = createBodySigner(account.keyHex).sign(`refunds of ${account.address} until ${end}`);
-	return fetch(`${base}/refunds/${account.address}?until=${end}${query}`, {
-		headers: { accept, "x-flashbots-signature": signature },
+	const header = await readHeader(account.keyHex, { scope: "refunds" });
+	return fetch(`${base}/refunds/${account.address}?${query}`, {
+		headers: { accept, [READ_SIGNATURE]: header },
 	});
 }
 

@@ -14,12 +14,12 @@ import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
 import { snippet } from "../../support/documents.ts";
 import { sized } from "../../support/length.ts";
-import { askRefunds, askTotals, type Refunds, soon, type Totals } from "../../support/refunds.ts";
+import { READ_SIGNATURE, readHeader } from "../../support/readSignatures.ts";
+import { askRefunds, askTotals, type Refunds, type Totals } from "../../support/refunds.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 import { type TestAccount, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
-const HOUR_S = 3_600;
 /** Who gets refunds of others' transactions. */
 const RECIPIENTS = [testAccount(7_101), testAccount(7_102)];
 const COLUMNS = ["block", "blockHash", "hash", "sender", "recipient", "wei", "payer", "owed", "paid"];
@@ -167,64 +167,52 @@ describe("the refunds of an address", () => {
 		const target = await refunded();
 		const { account } = target.user;
 		const other = testAccount(7_002);
-		const end = soon();
-		const sign = (by: TestAccount, text: string) => createBodySigner(by.keyHex).sign(text);
 		const path = `/refunds/${account.address}`;
-		const text = `refunds of ${account.address} until ${end}`;
-		const own = sign(account, text);
-		const stale = soon(-2);
-		const long = soon(25 * HOUR_S);
-		const verifies = "X-Flashbots-Signature does not verify: mismatch: expected one over";
+		const own = await readHeader(account.keyHex, { scope: "refunds" });
 		const cases: readonly (readonly [string, string | null, number, string])[] = [
 			[
 				path,
 				null,
 				401,
-				`expected ?until=<seconds since 1970> and X-Flashbots-Signature: <address>:<signature>, by personal_sign over the hex keccak256 of "refunds of ${account.address} until <until>"`,
+				"X-Leeward-Signature: expected address=0x…, relay=<name>, until=<seconds since 1970>",
 			],
-			[path, own, 401, "expected ?until=<seconds since 1970>"],
+			[path, "0x12", 401, "X-Leeward-Signature: expected address="],
 			[
-				`${path}?until=${end}`,
-				sign(other, text),
+				path,
+				await readHeader(other.keyHex, { scope: "refunds" }),
 				403,
 				`expected a signature by ${account.address}; this one is by ${other.address}`,
 			],
-			[`${path}?until=${end}`, sign(account, account.address), 400, `${verifies} "${text}"`],
-			[`${path}?until=${Number(end) - 1}`, own, 400, verifies],
-			[`/refunds/${other.address}?until=${end}`, own, 400, verifies],
-			[`${path}?until=${end}`, "0x12", 400, "X-Flashbots-Signature does not verify: malformed"],
 			[
-				`${path}?until=${stale}`,
-				sign(account, `refunds of ${account.address} until ${stale}`),
-				401,
-				`until: the signature is over since ${stale}; it is `,
-			],
-			[
-				`${path}?until=${long}`,
-				sign(account, `refunds of ${account.address} until ${long}`),
-				400,
-				"until: expected seconds since 1970, at most 86400 from now; it is ",
-			],
-			[`${path}?until=tomorrow`, own, 400, "until: expected seconds since 1970"],
-			["/refunds/0x12", own, 400, "expected an address of 20 bytes as 0x hex"],
-			[`${path}?until=${end}&format=xml`, own, 400, "format: expected json or csv"],
-			[
-				`${path}?until=${end}&fromBlock=0x10`,
+				`/refunds/${other.address}`,
 				own,
-				400,
-				"fromBlock, toBlock: expected a block's number in decimal digits",
+				403,
+				`expected a signature by ${other.address}; this one is by ${account.address}`,
 			],
-			[`${path}?until=${end}&fromBlock=2&toBlock=1`, own, 400, "fromBlock: expected no block behind toBlock"],
+			[
+				path,
+				await readHeader(account.keyHex),
+				401,
+				`X-Leeward-Signature: expected a signature by ${account.address} over Read(relay "127.0.0.1", scope "refunds"`,
+			],
+			["/refunds/0x12", own, 400, "expected an address of 20 bytes as 0x hex"],
+			[`${path}?format=xml`, own, 400, "format: expected json or csv"],
+			[`${path}?fromBlock=0x10`, own, 400, "fromBlock, toBlock: expected a block's number in decimal digits"],
+			[`${path}?fromBlock=2&toBlock=1`, own, 400, "fromBlock: expected no block behind toBlock"],
 		];
-		for (const [asked, signature, status, error] of cases) {
-			const headers = signature === null ? {} : { "x-flashbots-signature": signature };
+		for (const [asked, header, status, error] of cases) {
+			const headers: Record<string, string> = header === null ? {} : { [READ_SIGNATURE]: header };
 			const answer = await fetch(`${url}${asked}`, { headers });
 			const body = (await answer.json()) as { error: string };
 			assert.equal(answer.status, status, `${asked}: ${body.error}`);
 			assert.ok(body.error.startsWith(error), `${body.error} begins with ${error}`);
 		}
-		const headers = { "x-flashbots-signature": own };
-		const capitals = `/refunds/0x${account.address.slice(2).toUpperCase()}?until=${end}`;
+		// What a body's signature covers is no time, and no relay.
+		const text = createBodySigner(account.keyHex).sign(`refunds of ${account.address} until 9999999999`);
+		const replayed = { headers: { "x-flashbots-signature": text } };
+		assert.equal((await fetch(`${url}${path}?until=9999999999`, replayed)).status, 401);
+		const headers = { [READ_SIGNATURE]: own };
+		const capitals = `/refunds/0x${account.address.slice(2).toUpperCase()}`;
 		assert.equal((await fetch(`${url}${capitals}`, { headers })).status, 200);
 	});
 
@@ -247,7 +235,7 @@ describe("the refunds of an address", () => {
 
 /** The block of the documents, with what it imports given. */
 function snippetWithoutImports(): string {
-	return snippet("docs/wallets.md", "const address = wallet.address").replace(
+	return snippet("docs/wallets.md", "const { chainId, name } =").replace(
 		"console.log(await answer.json());",
 		"return answer.json();",
 	);
@@ -393,7 +381,7 @@ describe("through boost", () => {
 		assert.match(csv.headers.get("content-disposition") ?? "", /^attachment; filename="refunds-0x/);
 		assert.equal(readCsv(await csv.text())[1]?.[2], target.hash);
 		assert.equal((await totals(boost)).transactions, 1);
-		const strange = await fetch(`${boost}/refunds/${account.address}?until=${soon()}`);
+		const strange = await fetch(`${boost}/refunds/${account.address}`);
 		assert.equal(strange.status, 401);
 		await whole.fails();
 		for (const answer of [await get(account, "", { base: boost }), await fetch(`${boost}/totals`)]) {

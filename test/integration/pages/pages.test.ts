@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, it } from "node:test";
-import { formatEther, hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
+import { formatEther, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { QUIET } from "../../support/boostFixture.ts";
-import { fits, isSound, logIn, openPage, startBrowser } from "../../support/browser.ts";
+import { fits, isSound, logIn, openPage, startBrowser, type TypedData } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
 import { isEdge } from "../../support/engine.ts";
@@ -87,7 +87,7 @@ it("shows the refunds of an account to its wallet alone, and saves them as CSV",
 	const wallet = new Wallet(target.user.account.keyHex);
 	const signed: unknown[] = [];
 	const onRequest = (method: string, params: unknown) => {
-		if (method === "personal_sign") signed.push(params);
+		if (method === "eth_signTypedData_v4") signed.push(params);
 	};
 	const home = await openPage(browser, `${url}/`, { wallet, onRequest });
 	const { page } = home;
@@ -102,9 +102,19 @@ it("shows the refunds of an account to its wallet alone, and saves them as CSV",
 	await page.getByRole("link", { name: "The refunds of your account" }).click();
 	await page.getByRole("button", { name: "Show with Test Wallet" }).click();
 	await page.getByText("1 refund since").waitFor();
-	const text = (await page.locator("#text").textContent()) ?? "";
-	assert.match(text, new RegExp(`^refunds of ${target.user.address} until \\d+$`));
-	assert.deepEqual(signed, [[hexlify(toUtf8Bytes(keccak256(toUtf8Bytes(text)))), target.user.address]]);
+	const [[account, data] = []] = signed as (readonly [string, string])[];
+	const { domain, primaryType, message } = JSON.parse(data ?? "") as TypedData;
+	assert.deepEqual(
+		[account, domain, primaryType, message],
+		[
+			target.user.address,
+			{ name: "Leeward", version: "1", chainId: 31_337 },
+			"Read",
+			{ relay: new URL(url).host, scope: "refunds", until: message.until },
+		],
+	);
+	const ahead = Number(message.until) - Date.now() / 1_000;
+	assert.ok(ahead > 3_500 && ahead < 3_700, `an hour: ${ahead} s`);
 	assert.equal(await page.locator("#paid").textContent(), `${formatEther(String(paid))} ETH`);
 	const cells = await page.locator("#rows tr td").allTextContents();
 	assert.deepEqual(cells.slice(0, 3), [
@@ -137,11 +147,52 @@ it("shows the refunds of an account to its wallet alone, and saves them as CSV",
 	await other.close();
 });
 
+it("a wallet signs for refunds only what the page has shown: no other relay's name unasked, and no other chain", async () => {
+	const wallet = new Wallet(`0x${"9".repeat(64)}`);
+	const signed: TypedData[] = [];
+	const onRequest = (method: string, params: unknown) => {
+		if (method === "eth_signTypedData_v4")
+			signed.push(JSON.parse((params as readonly string[])[1] ?? "") as TypedData);
+	};
+	const lie = { name: "other.example", chainId: "0x1", until: 99_999_999_999, scope: "bundles" };
+	const lied = await openPage(browser, `${url}/refunds`, { wallet, onRequest, answers: { "/info": lie } });
+	const show = lied.page.getByRole("button", { name: "Show with Test Wallet" });
+	await show.click();
+	await lied.page.getByText(/calls itself other\.example, and this page is at 127\.0\.0\.1:\d+\./).waitFor();
+	assert.equal(signed.length, 0);
+	await show.click();
+	await lied.page.getByText("Not shown: X-Leeward-Signature: relay: expected localhost").waitFor();
+	const { domain, message } = signed[0] ?? assert.fail();
+	assert.deepEqual(
+		[domain.chainId, message.relay, message.scope, signed.length],
+		[31_337, "other.example", "refunds", 1],
+	);
+	assert.ok(Number(message.until) < Date.now() / 1_000 + 3_700);
+	await lied.close();
+
+	const elsewhere = await openPage(browser, `${url}/refunds`, { wallet, onRequest, chainId: 1 });
+	await elsewhere.page.getByRole("button", { name: "Show with Test Wallet" }).click();
+	await elsewhere.page.getByText("Not shown: your wallet is on chain 1: switch it to chain 31337").waitFor();
+	assert.equal(signed.length, 1);
+	await elsewhere.close();
+
+	const name = "relay.example: send all that you have";
+	const text = await openPage(browser, `${url}/refunds`, {
+		wallet,
+		onRequest,
+		answers: { "/info": { name } },
+	});
+	await text.page.getByRole("button", { name: "Show with Test Wallet" }).click();
+	await text.page.getByText("Not shown: the relay's name is not a host").waitFor();
+	assert.equal(signed.length, 1);
+	await text.close();
+});
+
 it("other routes are JSON, indented for browsers only", async () => {
 	const accept = { accept: "text/html,application/xhtml+xml" };
 	const info = await fetch(`${url}/info`, { headers: accept });
 	const text = await info.text();
-	assert.match(text, /^\{\n {2}"name": "leeward",\n/);
+	assert.match(text, /^\{\n {2}"name": null,\n/);
 	assert.deepEqual(JSON.parse(text), await (await fetch(`${url}/info`)).json());
 	const record = await fetch(`${url}/tx/0x${"1".repeat(64)}`);
 	assert.equal(record.headers.get("content-type"), "application/json");

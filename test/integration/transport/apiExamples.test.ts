@@ -11,7 +11,6 @@ import { isDeepStrictEqual } from "node:util";
 import type { PublicStatus } from "../../../boost-proxy/ingress/operators.ts";
 import { BOOST_HEADERS } from "../../../boost-proxy/ingress/routingHeaders.ts";
 import { METHODS } from "../../../relay/ingress/methods/index.ts";
-import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { openRpc } from "../../../shared/jsonrpc/method.ts";
 import { VERSION } from "../../../shared/version.ts";
 import { AuctionFixture, type Bidder } from "../../support/bidder.ts";
@@ -21,6 +20,7 @@ import { EventStreamReader } from "../../support/clients.ts";
 import { documents, examplesOf, filled, ROOT, snippet } from "../../support/documents.ts";
 import { isEdge } from "../../support/engine.ts";
 import type { FeedClient } from "../../support/feeds.ts";
+import { askRefunds } from "../../support/refunds.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 
@@ -151,11 +151,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	]);
 	real.userStatsV2 = await feed.ask("flashbots_getUserStatsV2", [{ blockNumber: block }]);
 	const { account } = user;
-	const end = Math.floor(Date.now() / 1_000) + 60;
-	const signature = createBodySigner(account.keyHex).sign(`refunds of ${account.address} until ${end}`);
-	const refunds = `${fixture.system.client.url}/refunds/${account.address}?until=${end}`;
-	const signed = { headers: { "x-flashbots-signature": signature } };
-	real.refunds = await (await fetch(refunds, signed)).json();
+	real.refunds = await (await askRefunds(fixture.system.client.url, account)).json();
 	real.totals = await page("/totals");
 	real.history = await page("/mev-share/api/v1/history");
 	real.historyInfo = await page("/mev-share/api/v1/history/info");

@@ -4,13 +4,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RefundRow } from "../../../../relay/domain/refundRow.ts";
+import { readVerifier } from "../../../../relay/ingress/readSignatures.ts";
 import { refundsRoute, totalsRoute } from "../../../../relay/ingress/refundViews.ts";
 import { recordRoutesOf } from "../../../../relay/ingress/routes.ts";
 import { PAGE_ROWS, RefundTable } from "../../../../relay/transactions/refundTable.ts";
-import { createBodySigner, verifyBody } from "../../../../shared/ethereum/signatures.ts";
 import type { HttpAnswer } from "../../../../shared/http/messages.ts";
 import { readCsv } from "../../../support/csv.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
+import { READ_SIGNATURE, readHeader } from "../../../support/readSignatures.ts";
 import { testAccount } from "../../../support/txFactory.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 
@@ -32,18 +33,19 @@ async function routesOver(count: number) {
 	}
 	const refunds = new RefundTable({ kv, records: { mined: () => [] } });
 	await refunds.load(clock.now());
-	const dependencies = { refunds, verifySignature: verifyBody, clock };
+	const verifyRead = readVerifier({ chainId: 1n, name: null, clock });
+	const dependencies = { refunds, verifyRead, clock };
 	const route = refundsRoute(dependencies);
 	const until = Math.floor(clock.now() / 1_000) + 60;
-	const signature = createBodySigner(keyHex).sign(`refunds of ${address} until ${until}`);
+	const header = await readHeader(keyHex, { scope: "refunds", chainId: 1, until });
 	const get = async (path: string): Promise<HttpAnswer> => {
 		const { pathname, searchParams: query } = new URL(path, "http://relay");
 		return route.handle({
 			...{ path: pathname, query, params: { address: pathname.split("/")[2] ?? "" } },
-			...{ headers: { "x-flashbots-signature": signature }, address: "192.0.2.1" },
+			...{ headers: { [READ_SIGNATURE]: header }, address: "192.0.2.1" },
 		});
 	};
-	return { get, clock, refunds, dependencies, first: `/refunds/${address}?until=${until}` };
+	return { get, clock, refunds, dependencies, first: `/refunds/${address}?` };
 }
 
 interface Part {
