@@ -166,6 +166,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			upstreams,
 			subscriptions,
 			limiter,
+			chainId: parts.chainId,
 			clock,
 			verifySignature: verifyBody,
 			log: log.child("ingress"),

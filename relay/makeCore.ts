@@ -272,6 +272,7 @@ export async function makeCore(
 	const check = coreChecks({ kv, transactions, deliveries });
 	const verifyRead = readVerifier({ chainId: rules.chainId, name: config.PUBLIC_URL?.host ?? null, clock });
 	const needs: CoreNeeds = {
+		chainId: rules.chainId,
 		pipeline,
 		pending: transactions.pool,
 		records: transactions,

@@ -34,7 +34,7 @@ const MADE_UP: readonly (readonly [path: string, text: string, lacks: string | n
 	["relay/domain/lives.test.ts", "// Properties of random lives.\n", null],
 	["relay/pipeline.test.ts", OPENING, null],
 	["relay/pipeline.owners.test.ts", OPENING, null],
-	["shared/pages/keccak.test.ts", OPENING, null],
+	["shared/pages/facts.test.ts", OPENING, null],
 	["devnet/searcher/pools.test.ts", OPENING, null],
 	["relay/stagesFixture.ts", OPENING, null],
 ];

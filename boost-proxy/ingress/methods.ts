@@ -18,9 +18,11 @@ import {
 	readParamsSize,
 } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
+import { CANCEL_PARAMS, cancelSigner } from "../../shared/signedCancels.ts";
 import { neverMined, type SyncWaits, syncTimeoutMs } from "../../shared/syncWaits.ts";
 import type { RequestState } from "../domain/request.ts";
 import type { Cancels } from "../requests/cancels.ts";
+import { unavailable } from "../requests/failover.ts";
 import type { Submissions } from "../requests/submissions.ts";
 import type { SyncRequest } from "../views/syncWait.ts";
 import type { Views } from "../views/views.ts";
@@ -40,6 +42,8 @@ export interface BoostMethodDependencies {
 	readonly syncWaits: Pick<SyncWaits<SyncRequest>, "wait">;
 	/** Makes a read at an upstream and returns its result. */
 	readonly read: (method: string, params: readonly unknown[], state: RequestState) => Promise<unknown>;
+	/** Null while it is not known. */
+	readonly chainId: () => bigint | null;
 	readonly clock: Clock;
 }
 
@@ -78,10 +82,16 @@ const METHODS = [
 	method({
 		name: "eth_cancelTransaction",
 		summary: "Takes a pending transaction back from all who hold it.",
-		params: [{ name: "hash", schema: hash }],
+		params: CANCEL_PARAMS,
 		result: z.literal(true),
 		ordered: true,
-		handle: ([wanted], { state }, { cancels }) => cancels.cancel(wanted, state),
+		handle([wanted, signature], { state }, { cancels, chainId }) {
+			if (signature === undefined) return cancels.cancel(wanted, state);
+			const chain = chainId();
+			if (chain === null) throw unavailable("the chain's id is not known yet, to check the signature");
+			const signer = cancelSigner(chain, wanted, signature);
+			return cancels.cancel(wanted, { ...state, caller: { ...state.caller, signer } });
+		},
 	}),
 	method({
 		name: "eth_getTransactionCount",

@@ -31,6 +31,7 @@ import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** What the methods of the core use: they run where the transactions are. */
 export interface CoreNeeds {
+	readonly chainId: bigint;
 	readonly pipeline: Pick<Pipeline, "submit" | "cancel">;
 	readonly pending: Pick<PoolReader, "pending" | "pendingNonce">;
 	readonly records: Pick<Transactions, "record">;

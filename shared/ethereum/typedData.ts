@@ -30,6 +30,13 @@ export function readSigner(chainId: bigint, grant: ReadGrant, signature: string)
 	return signer(chainId, READ, { ...grant }, signature);
 }
 
+const CANCEL = { Cancel: [{ name: "transaction", type: "bytes32" }] };
+
+/** The lower-case address that has signed the cancel of a transaction by its hash; null as of {@link readSigner}. */
+export function cancelledBy(chainId: bigint, transaction: string, signature: string): string | null {
+	return signer(chainId, CANCEL, { transaction }, signature);
+}
+
 function signer(
 	chainId: bigint,
 	types: Record<string, { name: string; type: string }[]>,

@@ -293,6 +293,11 @@ export const hash = readString("a hash of 32 bytes as 0x hex", "^0[xX][0-9a-fA-F
 /** 20 bytes, to lower-case hex. Checksums are ignored. */
 export const address = readString("an address of 20 bytes as 0x hex", "^0[xX][0-9a-fA-F]{40}$", parseAddress);
 
+/** 65 bytes: r, s and v. */
+export const signature = readString("a signature of 65 bytes as 0x hex", "^0[xX][0-9a-fA-F]{130}$", (text) =>
+	/^0x[0-9a-f]{130}$/i.test(text) ? text : null,
+);
+
 const HEX_PATTERN = "^0[xX](?:[0-9a-fA-F]{2})*$";
 
 /** Any number of bytes, to lower-case hex. */

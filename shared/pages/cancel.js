@@ -1,7 +1,9 @@
 // Cancels a transaction with the signature of the account that sent it, and says which account that is where it was another one.
 
 import { call, say } from "./common.js";
-import { hexOf, keccak256 } from "./keccak.js";
+import { signTyped } from "./typed.js";
+
+const CANCEL = [{ name: "transaction", type: "bytes32" }];
 
 /** `isLive`: whether it is still pending, once `done` has read it again. */
 export async function cancel(hash, provider, { done, isLive }) {
@@ -10,9 +12,13 @@ export async function cancel(hash, provider, { done, isLive }) {
 		const accounts = await provider.request({ method: "eth_requestAccounts" });
 		const sender = await senderOf(hash);
 		const account = accounts.find((one) => one.toLowerCase() === sender) ?? accounts[0];
-		const error = await send(hash, provider, account);
+		const signature = await signTyped(provider, account, "Cancel", CANCEL, { transaction: hash });
+		const error = await call("eth_cancelTransaction", [hash, signature]).then(
+			() => null,
+			(fault) => fault,
+		);
 		await done();
-		if (error === undefined) say("cancelled", "Cancelled.");
+		if (error === null) say("cancelled", "Cancelled.");
 		else if (isLive() && sender !== null && account.toLowerCase() !== sender) {
 			say(
 				"cancelled",
@@ -29,19 +35,4 @@ export async function cancel(hash, provider, { done, isLive }) {
 async function senderOf(hash) {
 	const transaction = await call("eth_getTransactionByHash", [hash]).catch(() => null);
 	return typeof transaction?.from === "string" ? transaction.from.toLowerCase() : null;
-}
-
-/** The error of the answer, if it is one. */
-async function send(hash, provider, account) {
-	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [hash] });
-	const utf8 = (text) => new TextEncoder().encode(text);
-	// Made here: whoever answered for it could choose what the wallet signs.
-	const digest = keccak256(utf8(body));
-	const message = hexOf(utf8(digest));
-	const signature = await provider.request({ method: "personal_sign", params: [message, account] });
-	const headers = {
-		"content-type": "application/json",
-		"x-flashbots-signature": `${account}:${signature}`,
-	};
-	return (await (await fetch("/", { method: "POST", headers, body })).json()).error;
 }

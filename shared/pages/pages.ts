@@ -32,7 +32,7 @@ export const PAGE_HEADERS = {
 	vary: "accept",
 };
 const ASSETS = [
-	...["style.css", "wallet.css", "icon.svg", "common.js", "live.js", "typed.js", "keccak.js"],
+	...["style.css", "wallet.css", "icon.svg", "common.js", "live.js", "typed.js"],
 	...["home.js", "transaction.js", "facts.js", "life.js", "cancel.js", "refunds.js"],
 	...["operator.js", "boostOperator.js", "relayOperator.js"],
 ];

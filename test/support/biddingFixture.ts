@@ -5,7 +5,6 @@ import { request } from "undici";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
 import { EMITS, errorString, REVERTS, revertingWith } from "./contracts.ts";
-import { READ_SIGNATURE, readHeader } from "./readSignatures.ts";
 import type { WireAnswer } from "./relayClient.ts";
 import { type SystemOptions, startSystem, type TestSystem } from "./systems.ts";
 import {
@@ -15,6 +14,7 @@ import {
 	type TxOptions,
 	testAccount,
 } from "./txFactory.ts";
+import { READ_SIGNATURE, readHeader } from "./typedSignatures.ts";
 import { until } from "./until.ts";
 
 const contract = (byte: string): string => `0x${byte.repeat(20)}`;

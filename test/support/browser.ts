@@ -109,10 +109,6 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 		await page.exposeFunction("askWallet", async (method: string, params: unknown) => {
 			onRequest?.(method, params);
 			if (method === "eth_requestAccounts") return accounts ?? [wallet.address.toLowerCase()];
-			if (method === "personal_sign") {
-				const [message = ""] = params as string[];
-				return wallet.signMessage(Buffer.from(message.slice(2), "hex"));
-			}
 			if (method === "eth_chainId") return `0x${chainId.toString(16)}`;
 			if (method === "eth_signTypedData_v4") return signTyped(wallet, (params as readonly string[])[1] ?? "");
 			return null;

@@ -1,7 +1,7 @@
 // Asks a relay or boost for the refunds of an account, as its owner does, and for the totals.
 
-import { READ_SIGNATURE, readHeader } from "./readSignatures.ts";
 import type { TestAccount } from "./txFactory.ts";
+import { READ_SIGNATURE, readHeader } from "./typedSignatures.ts";
 
 interface Row extends Readonly<Record<string, string | number>> {
 	readonly block: number;

@@ -16,6 +16,7 @@ import {
 } from "../../../shared/jsonrpc/method.ts";
 import { unknownMethod } from "../../../shared/jsonrpc/methodNotFound.ts";
 import { NOT_CANCELLABLE, STILL_WANTED, STILL_WANTED_REASON } from "../../../shared/ownership.ts";
+import { CANCEL_PARAMS, cancelSigner } from "../../../shared/signedCancels.ts";
 import { badParameter, readSubmissionQuery } from "../../../shared/submissionQuery.ts";
 import { neverMined, syncTimeoutMs } from "../../../shared/syncWaits.ts";
 import {
@@ -95,12 +96,14 @@ export const eth_sendPrivateTransaction = relayMethod({
 export const eth_cancelTransaction = coreMethod({
 	name: "eth_cancelTransaction",
 	summary:
-		"Cancels a pending transaction: for its sender, by X-Flashbots-Signature, or its submitter, by network address. Each submitter takes back its own request; the sender ends it for all.",
-	params: [{ name: "hash", schema: hash }],
+		"Cancels a pending transaction: for its sender, by a signature, or its submitter, by network address. Each submitter takes back its own request; the sender ends it for all.",
+	params: CANCEL_PARAMS,
 	result: z.literal(true),
 	ordered: true,
-	async handle([wanted], context, { pipeline }) {
-		const outcome = await pipeline.cancel({ hash: wanted, ...requesterOf(context) });
+	async handle([wanted, signature], context, { pipeline, chainId }) {
+		const { address, signer: signedBody } = requesterOf(context);
+		const signer = signature === undefined ? signedBody : cancelSigner(chainId, wanted, signature);
+		const outcome = await pipeline.cancel({ hash: wanted, address, signer });
 		if (outcome === "cancelled") return true as const;
 		if (outcome === "notPending") throw new RpcError("rejected", NOT_CANCELLABLE);
 		throw new RpcError("rejected", STILL_WANTED, { reason: STILL_WANTED_REASON });

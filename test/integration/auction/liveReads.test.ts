@@ -8,8 +8,8 @@ import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { BiddingFixture, backrunBy, prepareBidding } from "../../support/biddingFixture.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { snippet } from "../../support/documents.ts";
-import { READ_SIGNATURE, type ReadOptions, readHeader } from "../../support/readSignatures.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
+import { READ_SIGNATURE, type ReadOptions, readHeader } from "../../support/typedSignatures.ts";
 import { until } from "../../support/until.ts";
 
 type Env = Readonly<Record<string, string>>;

@@ -14,10 +14,10 @@ import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
 import { snippet } from "../../support/documents.ts";
 import { sized } from "../../support/length.ts";
-import { READ_SIGNATURE, readHeader } from "../../support/readSignatures.ts";
 import { askRefunds, askTotals, type Refunds, type Totals } from "../../support/refunds.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 import { type TestAccount, testAccount } from "../../support/txFactory.ts";
+import { READ_SIGNATURE, readHeader } from "../../support/typedSignatures.ts";
 import { until } from "../../support/until.ts";
 
 /** Who gets refunds of others' transactions. */

@@ -12,8 +12,10 @@ import {
 	type Reply,
 	startBoostFixture,
 } from "../../support/boostFixture.ts";
+import { WsClient } from "../../support/clients.ts";
 import { RelayClient, type WireAnswer } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { cancelSignature } from "../../support/typedSignatures.ts";
 import { until } from "../../support/until.ts";
 
 type Env = Readonly<Record<string, string>>;
@@ -168,6 +170,35 @@ describe("while the relay is well", () => {
 		assert.equal(await fixture.system.client.stage(other.tx.hash), "BROADCAST");
 	});
 
+	it("a parameter that the sender has signed is good from anywhere: by HTTP, in batches and over websockets", async () => {
+		const call = async ({ tx, key }: Awaited<ReturnType<typeof held>>, id: number, by = key) => ({
+			...cancelCall(tx),
+			id,
+			params: [tx.hash, await cancelSignature(by, tx.hash)],
+		});
+		const all = [await held(), await held("/fullprivacy"), await held(), await held("/noreverts")] as const;
+		const [one, hidden, other, last] = all;
+		for (const path of ["/fast", "/fullprivacy"]) {
+			const strange = await boost.post(await call(one, 1, STRANGER), { path, headers: THERE });
+			assert.deepEqual(outcome(strange), NOT_PENDING);
+		}
+		const bad = await boost.call("eth_cancelTransaction", [one.tx.hash, `0x${"00".repeat(65)}`]);
+		assert.equal((outcome(bad) as { code: number }).code, -32602);
+		assert.equal(outcome(await boost.post(await call(one, 1), { headers: THERE })), true);
+		assert.equal(outcome(await boost.post(await call(one, 1), { headers: THERE })), true, "again");
+		const batch = [await call(hidden, 1), await call(other, 2), await call(last, 3, STRANGER)];
+		const reply = await boost.post(batch, { headers: { ...THERE, ...PAGE } });
+		assert.deepEqual(
+			(reply.json as WireAnswer[]).map(({ result, error }) => error ?? result),
+			[true, true, NOT_PENDING],
+		);
+		const client = await WsClient.open(`${boost.url.replace("http", "ws")}/`, { headers: THERE });
+		client.send(await call(last, 7));
+		assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 7, result: true });
+		client.terminate();
+		for (const { tx } of all) assert.equal(await fixture.system.client.stage(tx.hash), "CANCELLED");
+	});
+
 	it("a signature that does not verify is refused as by the relay, before anything is done", async () => {
 		const { tx } = await held();
 		const { error } = (await cancel(tx, { ...HERE, "x-flashbots-signature": "0x" })).json as WireAnswer;
@@ -298,6 +329,17 @@ describe("while the relay is out", () => {
 			assert.equal(stage === "CANCELLED", may, stage);
 		});
 	}
+
+	it("a parameter that the sender has signed is good, of a transaction that boost alone knows", async () => {
+		const { tx, key } = await held();
+		const cancelBy = async (by: string) => {
+			const signed = await cancelSignature(by, tx.hash);
+			return outcome(await boost.call("eth_cancelTransaction", [tx.hash, signed], { headers: THERE }));
+		};
+		assert.deepEqual(await cancelBy(STRANGER), WHILE_OUT);
+		assert.equal(await cancelBy(key), true);
+		assert.equal(await new RelayClient(fixture.fallbackUrl).stage(tx.hash), "CANCELLED");
+	});
 
 	it("what was handed over is cancelled by its own client alone, and stays so when the relay is back", async () => {
 		const { tx } = older;

@@ -4,12 +4,17 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { ethers } from "ethers";
+import { SECP256K1_N } from "../../../shared/ethereum/signatures.ts";
+import { NOT_CANCELLABLE } from "../../../shared/ownership.ts";
 import type { CallOptions } from "../../support/biddingFixture.ts";
 import { WsClient } from "../../support/clients.ts";
 import { EMITS, REVERTS } from "../../support/contracts.ts";
+import { snippet } from "../../support/documents.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
+import { cancelSignature } from "../../support/typedSignatures.ts";
 import { until } from "../../support/until.ts";
 import {
 	type CancelFixture,
@@ -336,6 +341,91 @@ describe("clients that may cancel", () => {
 	});
 });
 
+describe("a cancel whose parameter the sender has signed", () => {
+	const call = (hash: string, signature: string, id = 1) => ({
+		...{ jsonrpc: "2.0", id, method: "eth_cancelTransaction" },
+		params: [hash, signature],
+	});
+	const post = async (body: unknown, headers: Readonly<Record<string, string>> = {}) => {
+		const sent = { "content-type": "application/json", "x-forwarded-for": THERE.from, ...headers };
+		const options = { method: "POST", headers: sent, body: JSON.stringify(body) };
+		return (await (await fetch(`${fixture.system.client.url}/fast`, options)).json()) as WireAnswer;
+	};
+	const sign = (actor: Actor, { hash }: Signed, chainId?: number) =>
+		cancelSignature(actor.account.keyHex, hash, chainId);
+
+	it("is good from any address, web page and transport, again and again", async () => {
+		for (const headers of [{}, { origin: PAGE }, { origin: "null" }]) {
+			const { actor, tx } = await held();
+			const body = call(tx.hash, await sign(actor, tx));
+			assert.equal((await post(body, headers)).result, true);
+			assert.equal((await post(body, headers)).result, true);
+			await fixture.assertCancelled(tx);
+		}
+		const { actor, tx } = await held();
+		const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, { origin: PAGE });
+		client.send(call(tx.hash, await sign(actor, tx)));
+		assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: true });
+		client.terminate();
+		await fixture.assertCancelled(tx);
+	});
+
+	it("is made as docs/wallets.md has it", async () => {
+		const { actor, tx } = await held();
+		const code = snippet("docs/wallets.md", "const { chainId } = await");
+		const run = new Function("ethers", "wallet", "base", "hash", `return (async () => {${code}})()`);
+		await run(ethers, new ethers.Wallet(actor.account.keyHex), fixture.system.client.url, tx.hash);
+		await fixture.assertCancelled(tx);
+	});
+
+	it("in a batch each call has its own signer, and ends the transaction for all owners", async () => {
+		const [one, other, third] = [await held(), await held(), await held()];
+		await submitBy(one.tx, { from: "198.51.100.3" });
+		const answers = (await post([
+			call(one.tx.hash, await sign(one.actor, one.tx), 1),
+			call(other.tx.hash, await sign(other.actor, other.tx), 2),
+			call(third.tx.hash, await sign(other.actor, third.tx), 3),
+		])) as unknown as readonly WireAnswer[];
+		assert.deepEqual(
+			answers.map(({ result, error }) => error?.message ?? result),
+			[true, true, NOT_CANCELLABLE],
+		);
+		await fixture.assertCancelled(one.tx);
+		await fixture.assertCancelled(other.tx);
+		await fixture.reaches(third.tx, "BROADCAST");
+	});
+
+	it("signed for another chain, for another transaction or by another account it is a stranger's", async () => {
+		const { actor, tx } = await held();
+		const rows: readonly (readonly [string, string])[] = [
+			["another chain", await sign(actor, tx, 1)],
+			["another transaction", await sign(actor, { ...tx, hash: NEVER_SEEN })],
+			["another account", await cancelSignature(STRANGER_KEY, tx.hash)],
+			["s in the upper half", highTwin(await sign(actor, tx))],
+			["no signature of anybody", `0x${"00".repeat(65)}`],
+			["too short", (await sign(actor, tx)).slice(0, -2)],
+		];
+		const answers = [];
+		for (const [name, signature] of rows) {
+			const { error } = await post(call(tx.hash, signature));
+			answers.push([name, error?.code, error?.message]);
+		}
+		const nobody =
+			"invalid params: signature: expected one over Cancel(bytes32 transaction) on chain 31337, with r, s and v in range";
+		assert.deepEqual(answers, [
+			["another chain", -32_000, NOT_CANCELLABLE],
+			["another transaction", -32_000, NOT_CANCELLABLE],
+			["another account", -32_000, NOT_CANCELLABLE],
+			["s in the upper half", -32_602, nobody],
+			["no signature of anybody", -32_602, nobody],
+			["too short", -32_602, "invalid params: signature: expected a signature of 65 bytes as 0x hex"],
+		]);
+		await fixture.reaches(tx, "BROADCAST");
+		const foreign = call(tx.hash, await cancelSignature(STRANGER_KEY, tx.hash));
+		assert.equal((await post(foreign, { "x-forwarded-for": HERE.from })).result, true, "its own address's");
+	});
+});
+
 describe("a transaction's owner", () => {
 	it("is each who submits it while it is pending; it lives until the last one cancels", async () => {
 		const { tx } = await held();
@@ -423,3 +513,9 @@ describe("with CANCEL_POLICY=open", () => {
 		}
 	});
 });
+
+/** The same signature with s in the other half of the curve's order, and the other parity. */
+function highTwin(signature: string): string {
+	const s = SECP256K1_N - BigInt(`0x${signature.slice(66, 130)}`);
+	return `${signature.slice(0, 66)}${s.toString(16).padStart(64, "0")}${signature.endsWith("1b") ? "1c" : "1b"}`;
+}

@@ -4,10 +4,19 @@
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
+import { Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
-import { fits, isSound, LOOKS, logIn, type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
+import {
+	fits,
+	isSound,
+	LOOKS,
+	logIn,
+	type OpenPage,
+	openPage,
+	startBrowser,
+	type TypedData,
+} from "../../support/browser.ts";
 import { ADMIN_TOKEN, RelayClient } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
@@ -110,8 +119,7 @@ it("the transaction's page and status tell that it was seen in a block that is g
 	await opened.close();
 });
 
-it("what a wallet signs to cancel is made by the page, whatever an upstream says to web3_sha3", async () => {
-	const lie = `0x${"66".repeat(32)}`;
+it("what a wallet signs to cancel is made by the page and readable, whatever an upstream answers", async () => {
 	const fallback = await startRecordingFallback();
 	const boost = await fixture.startBoost({ env: { FALLBACK_URL: fallback.url } });
 	await fixture.goesOut("relay", boost);
@@ -119,22 +127,29 @@ it("what a wallet signs to cancel is made by the page, whatever an upstream says
 	const tx = actor.sign();
 	assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
 	fallback.answerWith(({ calls: [call] }) => {
-		if (call?.method !== "web3_sha3" && call?.method !== "eth_cancelTransaction") return undefined;
-		const result = call.method === "web3_sha3" ? lie : true;
+		const lies = { hash: `0x${"66".repeat(32)}`, from: `0x${"66".repeat(20)}` };
+		const result = { eth_getTransactionByHash: lies, eth_cancelTransaction: true }[call?.method ?? ""];
+		if (call === undefined || result === undefined) return undefined;
 		return httpText(JSON.stringify({ jsonrpc: "2.0", id: call.id, result }), "200 OK", [JSON_TYPE]);
 	});
-	assert.equal(await boost.result("web3_sha3", ["0x00"]), lie);
-	const signed: unknown[] = [];
+	const signed: (readonly [string, TypedData])[] = [];
 	const onRequest = (method: string, params: unknown) => {
-		if (method === "personal_sign") signed.push(params);
+		if (method === "eth_requestAccounts" || method === "eth_chainId") return;
+		assert.equal(method, "eth_signTypedData_v4");
+		const [account = "", data = ""] = params as readonly string[];
+		signed.push([account, JSON.parse(data) as TypedData]);
 	};
 	const wallet = new Wallet(actor.account.keyHex);
 	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`, { wallet, onRequest });
 	await opened.page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
 	await opened.page.getByText("Cancelled", { exact: true }).waitFor();
-	const body = { jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [tx.hash] };
-	const digest = keccak256(toUtf8Bytes(JSON.stringify(body)));
-	assert.deepEqual(signed, [[hexlify(toUtf8Bytes(digest)), actor.address]]);
+	const { types, ...rest } = signed[0]?.[1] ?? assert.fail();
+	assert.deepEqual(types.Cancel, [{ name: "transaction", type: "bytes32" }]);
+	const domain = { name: "Leeward", version: "1", chainId: 31_337 };
+	assert.deepEqual(
+		[signed.length, signed[0]?.[0], rest],
+		[1, actor.address, { domain, primaryType: "Cancel", message: { transaction: tx.hash } }],
+	);
 	await opened.close();
 	await boost.stop();
 	await fallback.stop();

@@ -16,7 +16,6 @@ import { PAYS_COINBASE } from "../auctionContracts.ts";
 import { EMITS } from "../contracts.ts";
 import { metered } from "../eventLoopTime.ts";
 import { type RelayProcess, startRelayProcess } from "../processes.ts";
-import { READ_SIGNATURE, readHeader } from "../readSignatures.ts";
 import {
 	rawTransaction,
 	signedTransaction,
@@ -24,6 +23,7 @@ import {
 	type TxOptions,
 	testAccount,
 } from "../txFactory.ts";
+import { READ_SIGNATURE, readHeader } from "../typedSignatures.ts";
 import { until } from "../until.ts";
 import { ask, attackerAddress, HONEST, type Outcome, resultOf, send } from "./wire.ts";
 

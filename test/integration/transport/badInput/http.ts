@@ -267,7 +267,8 @@ const wrongCall = (path: string, allow: string, verb = "POST"): HttpRow => ({
 function preflight(path: string, verbs: string): HttpRow {
 	const headers = {
 		"access-control-allow-origin": "*",
-		"access-control-allow-headers": "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin, X-Request-Id",
+		"access-control-allow-headers":
+			"Content-Type, X-Flashbots-Signature, X-Leeward-Signature, X-Flashbots-Origin, X-Request-Id",
 		"access-control-allow-methods": verbs,
 		"access-control-max-age": "86400",
 		allow: verbs,

@@ -176,6 +176,12 @@ const cancelled = (name: string, params: readonly unknown[]): CallRow => ({
 	},
 });
 
+const SIGNATURE_PARAM = "signature: expected a signature of 65 bytes as 0x hex";
+const BY_NOBODY =
+	"signature: expected one over Cancel(bytes32 transaction) on chain 31337, with r, s and v in range";
+/** Of somebody, whatever was signed: r is the x of the curve's generator. */
+const SIGNED = `0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798${"1".padStart(64, "0")}1b`;
+
 const CANCEL: readonly CallRow[] = [
 	cancel("nothing", []),
 	cancel("null", [null]),
@@ -200,8 +206,13 @@ const CANCEL: readonly CallRow[] = [
 		[`0x${"ab".repeat(50_000)}`],
 		"expected at most 1024 characters in all",
 	),
-	cancel("two", [ID, ID], "expected at most 1 (hash)"),
-	cancel("null behind it", [ID, null], "expected at most 1 (hash)"),
+	cancel("a hash behind it", [ID, ID], SIGNATURE_PARAM),
+	cancel("an object behind it", [ID, {}], SIGNATURE_PARAM),
+	cancel("a signature with another digit", [ID, `${SIGNED}0`], SIGNATURE_PARAM),
+	cancel("a signature by nobody", [ID, `0x${"00".repeat(65)}`], BY_NOBODY),
+	cancel("three", [ID, SIGNED, ID], "expected at most 2 (hash, signature)"),
+	cancelled("null behind it", [ID, null]),
+	cancelled("a stranger's signature behind it", [ID, SIGNED]),
 	cancelled("an unknown hash", [ID]),
 	cancelled("an unknown hash in capitals", [ID.toUpperCase().replace("0X", "0x")]),
 	cancelled("an unknown hash with 0X", [`0X${ID.slice(2)}`]),

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Wallet } from "ethers";
 import { readVerifier } from "../../../../relay/ingress/readSignatures.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { type ReadOptions, readHeader } from "../../../support/readSignatures.ts";
+import { type ReadOptions, readHeader } from "../../../support/typedSignatures.ts";
 
 const KEY = `0x${"a1".repeat(32)}`;
 const { address } = new Wallet(KEY);

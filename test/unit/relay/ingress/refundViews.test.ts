@@ -11,8 +11,8 @@ import { PAGE_ROWS, RefundTable } from "../../../../relay/transactions/refundTab
 import type { HttpAnswer } from "../../../../shared/http/messages.ts";
 import { readCsv } from "../../../support/csv.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { READ_SIGNATURE, readHeader } from "../../../support/readSignatures.ts";
 import { testAccount } from "../../../support/txFactory.ts";
+import { READ_SIGNATURE, readHeader } from "../../../support/typedSignatures.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 
 const { address, keyHex } = testAccount(1);

@@ -1,4 +1,4 @@
-// Makes the header by which a key opens its live reads, with ethers' own typed data, as docs/searchers.md shows it.
+// What keys sign for Leeward as typed data, made by ethers: the header of live reads, and cancels.
 
 import { Wallet } from "ethers";
 
@@ -12,6 +12,15 @@ export interface ReadOptions {
 	readonly chainId?: number;
 	/** Seconds since the epoch; default: in ten minutes. */
 	readonly until?: number;
+}
+
+/** The second parameter of eth_cancelTransaction. */
+export function cancelSignature(key: string, transaction: string, chainId = 31_337): Promise<string> {
+	return new Wallet(key).signTypedData(
+		{ name: "Leeward", version: "1", chainId },
+		{ Cancel: [{ name: "transaction", type: "bytes32" }] },
+		{ transaction },
+	);
 }
 
 /** The header's value. */
