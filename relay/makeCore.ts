@@ -34,6 +34,7 @@ import { readBehind } from "./ingress/ownReads.ts";
 import { readVerifier } from "./ingress/readSignatures.ts";
 import { createReceiptWaits } from "./ingress/receiptWaits.ts";
 import { recordRoutes } from "./ingress/routes.ts";
+import { DIGEST_LIMITS, SignedDigests } from "./ingress/signedDigests.ts";
 import { createTopics } from "./ingress/topics.ts";
 import { FIGURES_LIMITS } from "./market/figures.ts";
 import { SearcherMarket } from "./market/market.ts";
@@ -280,6 +281,7 @@ export async function makeCore(
 		receipts,
 		market,
 		bundles: market,
+		digests: new SignedDigests(DIGEST_LIMITS, { tip }),
 		verifyRead,
 		sharedTransaction: (hash) => market.simulation.shared(hash),
 		readBehind: readBehind({

@@ -4,7 +4,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP, SocketAddress } from "node:net";
-import { parseAddress } from "./ethereum/hex.ts";
+import { parseAddress, parseHash } from "./ethereum/hex.ts";
 import type { BodyVerification } from "./ethereum/signatures.ts";
 import { RpcError } from "./jsonrpc/errors.ts";
 
@@ -26,6 +26,8 @@ export interface Client {
 	readonly isProxy?: true | undefined;
 	/** The boosts that the request came through, as their entries in `Via`; only boost reads them. */
 	readonly via?: string | undefined;
+	/** What the signer has signed: the digest of the body as its client sent it; undefined if a proxy that vouches does not say. */
+	readonly digest?: string | undefined;
 	/** The header `X-Leeward-Signature` as it came; the relay's reads that ask for it verify it. */
 	readonly readSignature?: string | undefined;
 }
@@ -240,8 +242,8 @@ const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 
 /**
  * The client of `body` by its address and signature, and an error if the signature does not verify. Without a signature, a
- * proxy that vouches may name the signer in `X-Boost-Signer`: it has verified the original body, and may have rewritten it.
- * From anyone else that header is ignored.
+ * proxy that vouches may name the signer in `X-Boost-Signer`, and what that has signed in `X-Boost-Digest`: it has verified the
+ * original body, and may have rewritten it. From anyone else these headers are ignored.
  */
 export function identify(
 	headers: IncomingHttpHeaders,
@@ -253,12 +255,15 @@ export function identify(
 	const given = headers[READ_SIGNATURE];
 	const readSignature = given === undefined ? undefined : String(given);
 	if (signature === undefined) {
-		const named = headers["x-boost-signer"];
-		const signer = from.vouched && typeof named === "string" ? parseAddress(named) : null;
-		return { client: clientFrom(from, signer, readSignature), signatureError: null };
+		const signer = from.vouched ? parseAddress(String(headers["x-boost-signer"])) : null;
+		const digest = signer === null ? null : parseHash(String(headers["x-boost-digest"]));
+		return { client: clientFrom(from, signer, readSignature, digest ?? undefined), signatureError: null };
 	}
 	const check = verifySignature?.(String(signature), body);
-	if (check?.ok) return { client: clientFrom(from, check.address, readSignature), signatureError: null };
+	if (check?.ok) {
+		const client = clientFrom(from, check.address, readSignature, check.digest);
+		return { client, signatureError: null };
+	}
 	const text = `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`;
 	const signatureError = new RpcError("invalidRequest", text);
 	return { client: clientFrom(from, null, readSignature), signatureError };
@@ -269,6 +274,7 @@ function clientFrom(
 	{ address, vouched, unbelieved, isProxy, via }: ClientAddress,
 	signer: string | null,
 	readSignature: string | undefined,
+	digest?: string,
 ): Client {
-	return { address, signer, vouched, unbelieved, isProxy, via, readSignature };
+	return { address, signer, vouched, unbelieved, isProxy, via, digest, readSignature };
 }

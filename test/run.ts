@@ -26,6 +26,7 @@ const AS_EDGE = [
 	"test/integration/chain/pendingReads.test.ts",
 	"test/integration/auction/feed.test.ts",
 	"test/integration/auction/liveReads.test.ts",
+	"test/integration/auction/repeatedRequests.test.ts",
 ];
 /** Of a browser, whose package and start take a process two seconds. */
 const PAGES = "test/integration/pages/";

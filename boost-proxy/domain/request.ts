@@ -126,6 +126,8 @@ export interface Caller {
 	readonly via: string | null;
 	/** The signature header, forwarded with a body of reads that is forwarded unchanged. */
 	readonly signature: string | null;
+	/** What that signer has signed: the digest of the body as it came. */
+	readonly digest?: string | undefined;
 	/** The header `X-Leeward-Signature`, which the relay verifies. */
 	readonly readSignature?: string | undefined;
 	/** Of the request, see shared/requestId.ts; null: the relay makes one. */

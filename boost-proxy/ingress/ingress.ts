@@ -161,6 +161,7 @@ export class BoostIngress {
 				origin,
 				via: client.via ?? null,
 				signature: sent.signature,
+				digest: client.digest,
 				readSignature: client.readSignature,
 				requestId,
 				life,

@@ -265,7 +265,10 @@ export class HttpUpstream implements Upstream {
 		if (caller.origin !== null) headers.origin = caller.origin;
 		if (caller.readSignature !== undefined) headers[READ_SIGNATURE] = caller.readSignature;
 		if (isUnchanged && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;
-		else if (boostSecret !== undefined && caller.signer !== null) headers["x-boost-signer"] = caller.signer;
+		else if (boostSecret !== undefined && caller.signer !== null) {
+			headers["x-boost-signer"] = caller.signer;
+			if (caller.digest !== undefined) headers["x-boost-digest"] = caller.digest;
+		}
 		return headers;
 	}
 }

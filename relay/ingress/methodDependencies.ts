@@ -27,6 +27,7 @@ import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import type { CoreState } from "./operators.ts";
 import type { VerifyRead } from "./readSignatures.ts";
+import type { SignedDigests } from "./signedDigests.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** What the methods of the core use: they run where the transactions are. */
@@ -39,6 +40,7 @@ export interface CoreNeeds {
 	readonly statusView: (record: TransactionRecord) => StatusRecord;
 	readonly receipts: Pick<SyncWaits, "wait">;
 	readonly market: Pick<SearcherMarket, "bid" | "submit" | "cancel">;
+	readonly digests: Pick<SignedDigests, "check">;
 	/** What searchers see of their own. */
 	readonly bundles: Pick<SearcherMarket, "bundle" | "bundles" | "figuresOf" | "hasRecord" | "hasOwnRecord">;
 	/** Checks the header of a live read. */

@@ -71,9 +71,9 @@ export function signHash(hash: Uint8Array, secret: Uint8Array): HashSignature {
 	return secp256k1.ecdsaSign(hash, secret);
 }
 
-/** The result of checking a header; `address` is lower-case. */
+/** The result of checking a header; `address` is lower-case, `digest` the 32 bytes that were signed, as lower-case hex. */
 export type BodyVerification =
-	| { readonly ok: true; readonly address: string }
+	| { readonly ok: true; readonly address: string; readonly digest: string }
 	| {
 			readonly ok: false;
 			/** `malformed`: not `address:signature`; `invalid`: not a valid signature; `mismatch`: signed by another key. */
@@ -123,9 +123,12 @@ export function bodyHeader(address: string, { signature, recid }: HashSignature)
 export function verifyBody(header: string, body: Uint8Array | string): BodyVerification {
 	if (!HEADER.test(header)) return { ok: false, reason: "malformed" };
 	const claimed = header.slice(0, 42).toLowerCase();
-	const address = recoverHex(bodyHash(body), header.slice(43));
+	const hash = bodyHash(body);
+	const address = recoverHex(hash, header.slice(43));
 	if (address === null) return { ok: false, reason: "invalid" };
-	return address === claimed ? { ok: true, address } : { ok: false, reason: "mismatch" };
+	return address === claimed
+		? { ok: true, address, digest: bytesToHex(hash) }
+		: { ok: false, reason: "mismatch" };
 }
 
 const HEADER = /^0x[0-9a-f]{40}:0x[0-9a-f]{130}$/i;

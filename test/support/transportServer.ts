@@ -35,11 +35,16 @@ export type Transport = Awaited<ReturnType<typeof startTransport>>;
 
 const PATHS = ["/", "/fast", "/noreverts"];
 
+/** What every body has signed by {@link verifyByLength}. */
+export const FAKE_DIGEST = `0x${"d1".repeat(32)}`;
+
 /** Accepts a header that names the body's length: a fake that still can tell valid from invalid. */
 const verifyByLength: VerifySignature = (header, body) => {
 	const [address = "", length] = header.split(":");
 	if (length === undefined) return { ok: false, reason: "malformed" };
-	return Number(length) === body.length ? { ok: true, address } : { ok: false, reason: "mismatch" };
+	return Number(length) === body.length
+		? { ok: true, address, digest: FAKE_DIGEST }
+		: { ok: false, reason: "mismatch" };
 };
 
 /** Starts a server; the caller stops it. */

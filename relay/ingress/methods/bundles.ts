@@ -30,7 +30,8 @@ export const eth_sendBundle = coreMethod({
 	result: z.string().describe("the bundle's hash"),
 	ordered: true,
 	answeredWithoutId: true,
-	async handle([bundle], context, { market, charge }) {
+	async handle([bundle], context, { market, digests, charge }) {
+		digests.check(context);
 		const client = bundleClient(context);
 		if (bundle.kind === "cancel") {
 			if (mayCancel(context)) market.cancel(client.owner, bundle.uuid);
@@ -53,7 +54,8 @@ export const eth_cancelBundle = coreMethod({
 	result: z.literal(200),
 	ordered: true,
 	answeredWithoutId: true,
-	handle([{ replacementUuid }], context, { market }) {
+	handle([{ replacementUuid }], context, { market, digests }) {
+		digests.check(context);
 		if (mayCancel(context)) market.cancel(bundleOwner(context), replacementUuid);
 		return 200;
 	},
@@ -68,7 +70,8 @@ export const mev_sendBundle = coreMethod({
 	result: z.object({ bundleHash: z.string() }).describe("the bundle's hash"),
 	ordered: true,
 	answeredWithoutId: true,
-	async handle([bundle], context, { market, builderNames, refundPercent, charge }) {
+	async handle([bundle], context, { market, digests, builderNames, refundPercent, charge }) {
+		digests.check(context);
 		const { blocks, times, builders, uuid, body } = bundle;
 		const unknown = builders?.findIndex((name) => !builderNames.includes(name)) ?? -1;
 		if (unknown >= 0) throw bad(`privacy.builders[${unknown}]`, "the name of a builder of this relay");

@@ -68,7 +68,7 @@ async function post(
 	return (named.length === 1 ? [answers] : answers) as WireAnswer[];
 }
 
-/** Every read that tells of the bundle, as `url` answers it, alone and in one batch beside calls that boost answers by itself. */
+/** Every read that tells of the bundle, as `url` answers it, alone and in one batch with a cancel, which boost takes apart. */
 async function seen(url: string, bundleHash: string, block: number, headers: Env, key?: string) {
 	const inBlock = { bundleHash, blockNumber: `0x${block.toString(16)}` };
 	const calls = [
@@ -92,8 +92,8 @@ async function seen(url: string, bundleHash: string, block: number, headers: Env
 	};
 	const alone = [];
 	for (const call of calls) alone.push(...(await post(url, [call], headers, key)));
-	const count = { method: "eth_getTransactionCount", params: [`0x${"12".repeat(20)}`, "pending"] };
-	const batch = await post(url, [...calls, count, { method: "eth_blockNumber" }], headers, key);
+	const cancel = { method: "eth_cancelTransaction", params: [`0x${"ee".repeat(32)}`] };
+	const batch = await post(url, [...calls, cancel], headers, key);
 	assert.deepEqual(shown(batch), shown(alone));
 	const signature = key && { "x-flashbots-signature": createBodySigner(key).sign(bundleHash) };
 	const page = await fetch(`${url}/bundle/${bundleHash}`, { headers: { ...headers, ...signature } });

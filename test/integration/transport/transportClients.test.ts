@@ -12,9 +12,10 @@ import { silentLogger } from "../../../shared/log.ts";
 import { RawConnection, requestText, WsClient } from "../../support/clients.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 import { CANARY } from "../../support/rpcMethods.ts";
-import { withTransport } from "../../support/transportServer.ts";
+import { FAKE_DIGEST, withTransport } from "../../support/transportServer.ts";
 
 const SIGNER = `0x${"ab".repeat(20)}`;
+const DIGEST = `0x${"d2".repeat(32)}`;
 
 function entry(method: string, params: readonly unknown[] = [], id: unknown = 1) {
 	return { jsonrpc: "2.0", id, method, params };
@@ -37,9 +38,9 @@ test("a method gets the path, client and origin of the request", () =>
 		const plain = { transport: "http", path: "/", query: {}, client: null, origin: null };
 		const client = { address: "127.0.0.1", signer: null, vouched: false };
 		const vouched = { "x-forwarded-for": "9.9.9.9, 192.0.2.5", "x-boost-auth": "s3cret" };
-		const named = (signer: string | null) => ({
+		const named = (signer: string | null, digest?: string) => ({
 			...plain,
-			client: { address: "9.9.9.9", signer, vouched: true },
+			client: { address: "9.9.9.9", signer, vouched: true, ...(digest === undefined ? {} : { digest }) },
 		});
 		const rows: [string, Record<string, string>, object][] = [
 			["", {}, { ...plain, client }],
@@ -62,16 +63,19 @@ test("a method gets the path, client and origin of the request", () =>
 			[
 				"",
 				{ "x-flashbots-signature": `0xab:${length}` },
-				{ ...plain, client: { ...client, signer: "0xab" } },
+				{ ...plain, client: { ...client, signer: "0xab", digest: FAKE_DIGEST } },
 			],
 			["", { ...vouched, "x-boost-signer": SIGNER.toUpperCase().replace("X", "x") }, named(SIGNER)],
 			["", { ...vouched, "x-boost-signer": "0xab" }, named(null)],
+			["", { ...vouched, "x-boost-digest": DIGEST }, named(null)],
+			["", { ...vouched, "x-boost-signer": SIGNER, "x-boost-digest": DIGEST }, named(SIGNER, DIGEST)],
+			["", { ...vouched, "x-boost-signer": SIGNER, "x-boost-digest": "0x12" }, named(SIGNER)],
 			[
 				"",
 				{ ...vouched, "x-boost-signer": SIGNER, "x-flashbots-signature": `0xab:${length}` },
-				named("0xab"),
+				named("0xab", FAKE_DIGEST),
 			],
-			["", { "x-boost-signer": SIGNER }, { ...plain, client }],
+			["", { "x-boost-signer": SIGNER, "x-boost-digest": DIGEST }, { ...plain, client }],
 			["", { "x-boost-signer": SIGNER, "x-boost-auth": "s3creT" }, { ...plain, client }],
 			[
 				"",

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keccak256 as byEthers, id, Wallet } from "ethers";
+import { keccak256 as byEthers, hashMessage, id, Wallet } from "ethers";
 import { privateKeyToAccount } from "viem/accounts";
 import { bytesToHex } from "../../../../shared/ethereum/hex.ts";
 import {
@@ -38,7 +38,7 @@ test("signed bodies equal those of ethers, as builders document it", async () =>
 		const body = round === 0 ? "" : `{"é":"${random.bytes(round).toString("base64")}"}`;
 		const expected = `${address}:${await wallet.signMessage(id(body))}`;
 		for (const form of [body, Buffer.from(body)]) assert.equal(createBodySigner(key).sign(form), expected);
-		assert.deepEqual(verifyBody(expected, body), { ok: true, address });
+		assert.deepEqual(verifyBody(expected, body), { ok: true, address, digest: hashMessage(id(body)) });
 	}
 });
 
@@ -74,7 +74,8 @@ const HEADERS = {
 
 test("a header is accepted with each form of v and in any case, or refused with the reason", () => {
 	for (const [reason, headers] of Object.entries(HEADERS)) {
-		const expected = reason === "ok" ? { ok: true, address: signer } : { ok: false, reason };
+		const digest = hashMessage(id(BODY));
+		const expected = reason === "ok" ? { ok: true, address: signer, digest } : { ok: false, reason };
 		for (const header of headers) assert.deepEqual(verifyBody(header, BODY), expected, header);
 	}
 	assert.deepEqual(verifyBody(good, `${BODY} `), { ok: false, reason: "mismatch" });

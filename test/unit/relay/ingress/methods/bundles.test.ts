@@ -69,8 +69,9 @@ function context(signer: string | null): CallContext {
 function startBundleMethods() {
 	const market = new FakeMarket();
 	const charges: [Client, number][] = [];
-	const dependencies: Pick<CoreNeeds, "market" | "builderNames" | "refundPercent" | "charge"> = {
+	const dependencies: Pick<CoreNeeds, "market" | "digests" | "builderNames" | "refundPercent" | "charge"> = {
 		market,
+		digests: { check() {} },
 		builderNames: BUILDERS,
 		refundPercent: 90,
 		charge: (client, weight) => void charges.push([client, weight]),
