@@ -160,13 +160,13 @@ export class Pipeline {
 		if (isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "readmit";
 		// An end by addresses binds these alone.
-		const { requester, again } = submission;
-		const isBound = !isRevivable(record) || record.endedBy.includes(requester.address ?? "");
-		if (!isBound && requester.address !== null && again === tx.hash) return "readmit";
+		const { address, again } = submission;
+		const isBound = !isRevivable(record) || record.endedBy.includes(address ?? "");
+		if (!isBound && address !== null && again === tx.hash) return "readmit";
 		// It counts as known until its nonce is used, also while the node fails.
 		const outcome = isBound
 			? knownOutcome(tx.hash)
-			: rejectedWith(rejection(CANCELLED_BY_OTHER, cancelledByOther(tx.hash, requester.address)));
+			: rejectedWith(rejection(CANCELLED_BY_OTHER, cancelledByOther(tx.hash, address)));
 		const client = clientOf(submission.submitterAddress);
 		const account = await accounts.get(tx.from, client, URGENT).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return outcome;
@@ -289,7 +289,7 @@ export class Pipeline {
 		const pending = pool.at(tx.from, tx.nonce);
 		if (pending !== undefined) {
 			if (pending.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
-			const isSoft = cancelsSoftly(pending.transaction.owners, submission.requester.address);
+			const isSoft = cancelsSoftly(pending.transaction.owners, submission.address);
 			return isSoft ? this.#recordSoftCancel(tx, submission, pending) : null;
 		}
 		if (ended === null) return null;
@@ -310,14 +310,14 @@ export class Pipeline {
 	 */
 	async #endedSoftCancellable(
 		tx: DecodedTransaction,
-		{ submitterAddress, requester }: Submission,
+		{ submitterAddress, address }: Submission,
 	): Promise<{ readonly past: TransactionRecord | null } | null> {
 		const { transactions, accounts } = this.#deps;
 		const hash = await transactions.changes.lastSoftCancellable(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
 		const record = await transactions.record(hash);
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
-		if (!cancelsSoftly(record.owners, requester.address)) return null;
+		if (!cancelsSoftly(record.owners, address)) return null;
 		const account = await accounts.get(tx.from, clientOf(submitterAddress), URGENT).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
 		return { past: await transactions.changes.revivableWithSameNonce(tx) };

@@ -82,9 +82,9 @@ export function withTx(transaction: PrivateTransaction, tx: DecodedTransaction):
 
 /** The owner that a submission makes of its client. A signature of the request means nothing: it covers neither path nor query. */
 export function ownerOf(submission: SubmissionOptions & OwnerProof): Owner {
-	const { path, softCancellations, refundRecipient, referrer, isHidden, builders, requester } = submission;
+	const { address, path, softCancellations, refundRecipient, referrer, isHidden, builders } = submission;
 	return {
-		address: requester.address,
+		address,
 		paths: ONE_PATH[path],
 		softCancellations,
 		refundRecipient,
@@ -96,8 +96,8 @@ export function ownerOf(submission: SubmissionOptions & OwnerProof): Owner {
 }
 
 interface OwnerProof {
-	/** What the request proves about its client: an owner without an address can't take its wish back. */
-	readonly requester: Requester;
+	/** See {@link Requester.address}: an owner without an address can't take its request back. */
+	readonly address: string | null;
 }
 
 /** Shared by the owners of all transactions. */

@@ -7,7 +7,6 @@ import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Passthrough } from "../chain/passthrough.ts";
 import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
-import type { Requester } from "../domain/transaction.ts";
 import type { Core } from "../edge/core.ts";
 import type { ReadsBehind } from "../simulation/readsBehind.ts";
 import type { Transactions } from "../transactions/transactions.ts";
@@ -65,7 +64,6 @@ export function readBehind({ known, behind }: ReadBehindDependencies): CoreNeeds
  * The network address alone: a signature covers the body only and does not expire, so that whoever has seen one could repeat the
  * read. A proxy's address may be that of all clients, who are not to see each other's transactions.
  */
-function readerOf(context: CallContext): Requester {
-	const { address } = requesterOf(context);
-	return { address: context.client.isProxy === true ? null : address, signer: null };
+function readerOf(context: CallContext): string | null {
+	return context.client.isProxy === true ? null : requesterOf(context).address;
 }

@@ -17,7 +17,7 @@ import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
 import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
-import { type ChainLink, type PrivateTransaction, type Requester, withTx } from "../domain/transaction.ts";
+import { type ChainLink, type PrivateTransaction, withTx } from "../domain/transaction.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
@@ -133,17 +133,17 @@ export class Transactions {
 	}
 
 	/**
-	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that is
-	 * not the requester's, by its network address. `sender` in lower case.
+	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that did not
+	 * come from `address`. `sender` in lower case.
 	 */
-	chainOf(sender: string, requester: Requester): readonly ChainLink[] {
+	chainOf(sender: string, address: string | null): readonly ChainLink[] {
 		const chain: ChainLink[] = [];
 		if (!this.#pool.isNonceKnown(sender)) return chain;
 		for (const { transaction } of this.#pool.transactionsOf(sender).ready) {
 			const { tx, path, owners } = transaction;
 			const record = this.#records.get(tx.hash)?.record;
 			if (record === undefined || record.stage === "SIMULATION_FAILED") break;
-			if (!isOwnedBy(owners, requester.address)) break;
+			if (!isOwnedBy(owners, address)) break;
 			chain.push({ tx, mayFail: !mustPass({ policy: policyOf(path), passed: record.passed }) });
 		}
 		return chain;

@@ -114,7 +114,7 @@ function pending(by: TestAccount | undefined, nonce: number, i: number) {
 	const owner = ownerOf({
 		path: "nochecks",
 		...{ softCancellations: false, refundRecipient: null, referrer: null, isHidden: false, builders: null },
-		requester: { address, signer: null },
+		address,
 	});
 	const basis = { tx: decoded.tx, submitterAddress: address, receivedAt: Date.now(), requestId: null };
 	const transaction = ownedTransaction(basis, [owner]);

@@ -124,7 +124,7 @@ export function privateTransaction(
 		referrer: options.referrer ?? null,
 		isHidden: options.isHidden ?? false,
 		builders: options.builders ?? null,
-		requester: { address: submitterAddress, signer: null },
+		address: submitterAddress,
 	});
 	return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, [owner]);
 }

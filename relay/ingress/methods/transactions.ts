@@ -156,13 +156,12 @@ async function submitRaw(
 	const { pipeline, charge } = needs;
 	const options = submissionOptions(context.path, context.query, needs);
 	const { address: submitterAddress } = context.client;
-	const requester = requesterOf(context);
 	chargeAuthorizations([raw], context.client, charge);
 	chargeBlobs([raw], context.client, charge);
 	const outcome = await pipeline.submit({
 		raw,
 		submitterAddress,
-		requester,
+		address: requesterOf(context).address,
 		requestId: context.requestId,
 		trace: context.trace,
 		recovered: context.recovered,

@@ -12,7 +12,7 @@ export const TX = privateTransaction();
 export const { hash } = TX.tx;
 export const [R, S] = [testAccount(7).address, testAccount(8).address];
 
-/** One client's submission, in short: who, on which path, for whom the refund is. The client `signer` signs the request, too. */
+/** One client's submission, in short: who, on which path, for whom the refund is. */
 export interface Brought {
 	readonly by: string;
 	readonly path?: SubmissionPath;
@@ -39,7 +39,7 @@ export async function offer(fixture: StagesFixture, one: Brought): Promise<Submi
 		},
 		submitterAddress: addressOf(by) ?? "ip-of-visitor",
 		...{ requestId: null, again: one.again === true ? hash : null, trace: null },
-		requester: { address: addressOf(by), signer: by === "signer" ? SENDER : null },
+		address: addressOf(by),
 	});
 	await fixture.quiet();
 	return outcome;

@@ -19,7 +19,6 @@ const ENDED: readonly (readonly [
 			[{ by: "a" }, "known"],
 			[{ by: "a", again: true }, "known"],
 			[{ by: "b" }, "rejected"],
-			[{ by: "signer" }, "rejected"],
 			[{ by: "page", again: true }, "rejected"],
 			[{ by: "b", again: true }, "accepted"],
 			[{ by: "a" }, "known"],

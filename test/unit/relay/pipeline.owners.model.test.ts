@@ -68,7 +68,7 @@ class Model {
 	}
 }
 
-const NAMES = ["a", "b", "c", "page", "signer"] as const;
+const NAMES = ["a", "b", "c", "page", "e"] as const;
 const STEPS = fc.oneof(
 	{
 		weight: 4,

@@ -166,31 +166,7 @@ const BEFORE: readonly (readonly [readonly Brought[], holds: string, cancels: re
 			["signature", "cancelled"],
 		],
 	],
-	// The sender's signature of a submission means nothing: whoever has the body can send it to another path.
-	[
-		[
-			{ by: "stranger", path: "fullprivacy", refund: S },
-			{ by: "signer", refund: R },
-			{ by: "b", path: "noreverts" },
-		],
-		"fullprivacy never sender",
-		[
-			["stranger", "stillWanted"],
-			["b", "stillWanted"],
-			["signature", "cancelled"],
-		],
-	],
-	[
-		[
-			{ by: "signer", refund: S },
-			{ by: "signer", refund: R },
-		],
-		"fast likely sender",
-		[
-			["signature", "cancelled"],
-			["signer", "cancelled"],
-		],
-	],
+	// The sender's signature ends it for all.
 	[
 		[{ by: "a" }, { by: "b" }],
 		"fast likely sender",

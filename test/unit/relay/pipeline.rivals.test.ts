@@ -16,7 +16,7 @@ const { hash } = TX.tx;
 const CANCEL = privateTransaction({ to: SENDER, gasLimit: 21_000, value: 0, ...DEAR });
 
 interface Brought {
-	/** `page` has no address; `signer` has the sender's key sign the request too. */
+	/** `page` has no address. */
 	readonly by: string;
 	readonly path?: SubmissionPath;
 	readonly soft?: boolean;
@@ -37,7 +37,7 @@ async function bring(fixture: StagesFixture, one: Brought, { tx } = TX): Promise
 		},
 		submitterAddress: address ?? "192.0.2.99",
 		...{ requestId: null, again: null, trace: null },
-		requester: { address, signer: by === "signer" ? SENDER : null },
+		address,
 	});
 	await fixture.quiet();
 	return outcome;
@@ -56,9 +56,6 @@ const CANCELS: readonly (readonly [readonly Brought[], by: string, "cancels" | "
 	[[{ by: "a" }, softly("page")], "a", "accepted"],
 	[[{ by: "a" }, softly("stranger")], "elsewhere", "accepted"],
 	[[softly("a"), softly("b")], "elsewhere", "cancels"],
-	// A signature of the request means nothing there.
-	[[softly("stranger"), { by: "signer", path: "noreverts" }], "stranger", "cancels"],
-	[[{ by: "stranger" }, softly("signer")], "elsewhere", "accepted"],
 ];
 
 for (const [brought, by, expected] of CANCELS) {

@@ -253,8 +253,8 @@ export class StagesFixture {
 	/** Sends bytes as a client does, with the hash in its `again` parameter; resolves with its answer. */
 	submit(transaction: PrivateTransaction, again: string | null = null): Promise<SubmitOutcome> {
 		const { tx, receivedAt: _, owners, sharing: __, ...options } = transaction;
-		const requester = { address: owners[0]?.address ?? null, signer: null };
-		return this.pipeline.submit({ ...options, raw: tx.raw, requester, again, trace: null });
+		const address = owners[0]?.address ?? null;
+		return this.pipeline.submit({ ...options, raw: tx.raw, address, again, trace: null });
 	}
 
 	/** Submits, and waits for all that follows. */
