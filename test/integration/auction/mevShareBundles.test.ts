@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { FlashbotsBundleProvider } from "@flashbots/ethers-provider-bundle";
 import { JsonRpcProvider, Wallet } from "ethers";
 import {
 	type BiddingFixture,
@@ -16,6 +17,8 @@ import {
 } from "../../support/biddingFixture.ts";
 import { MEV_SHARE_KEY, type MevShareClient, mevShareClient } from "../../support/mevShare.ts";
 import { until } from "../../support/until.ts";
+
+const UUID = "10000000-0000-4000-8000-000000000000";
 
 let fixture: BiddingFixture;
 let client: MevShareClient;
@@ -83,6 +86,35 @@ test("a bid with the target's hash first follows it in the block", async () => {
 	const hashes = await blockHashes();
 	assert.equal(hashes[hashes.indexOf(target) + 1], backrun.hash);
 	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
+});
+
+test("a cancel, a bid and the same cancel again each count, though libraries sign equal bodies", async () => {
+	const { url } = fixture.system.client;
+	const node = new JsonRpcProvider(url);
+	// Each counts its ids from 1.
+	const cancel = async () => {
+		const library = await FlashbotsBundleProvider.create(
+			node as never,
+			new Wallet(MEV_SHARE_KEY) as never,
+			url,
+			"any",
+		);
+		return library.cancelBundles(UUID);
+	};
+	assert.deepEqual(await cancel(), { bundleHashes: 200 });
+	const target = await fixture.target(fresh());
+	const block = (await fixture.head()) + 1;
+	const bid = { txs: [target, backrunBy(fresh(), 4_000n).raw], replacementUuid: UUID };
+	const { result } = await fixture.ask("eth_sendBundle", [bid], { key: MEV_SHARE_KEY });
+	assert.equal(await stageIn(String(result), block), "ACCEPTED");
+	assert.deepEqual(await cancel(), { bundleHashes: 200 });
+	assert.equal(await stageIn(String(result), block), "CANCELLED");
+	// The client's bids have the id 69 each.
+	const body = [{ hash: target }, { tx: backrunBy(fresh(), 5_000n).raw, canRevert: false }] as const;
+	const { bundleHash } = await client.sendBundle({ inclusion: { block }, body: [...body] });
+	assert.deepEqual(await client.sendBundle({ inclusion: { block }, body: [...body] }), { bundleHash });
+	assert.equal(await stageIn(bundleHash, block), "ACCEPTED");
+	node.destroy();
 });
 
 test("a bundle with refund settings goes to the builder with them", async () => {
