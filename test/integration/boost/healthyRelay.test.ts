@@ -83,7 +83,7 @@ const ways: readonly (readonly [name: string, send: Send])[] = [
 
 const IDS = [
 	...["null", "0", "-0", "-1", "1", "1.0", "1e2", "0.1", "9007199254740993", "1e400", '""', '"1"', '"null"'],
-	...["12345678901234567890", '"\\u0000"', '"é😀"', '"\\u0069d"', `"${"x".repeat(200)}"`],
+	...["12345678901234567890", '"\\u0000"', '"é😀"', '"\\u0069d"', `"${"x".repeat(200)}"`, "-1.5e-3"],
 ];
 /** Bodies with the id and the parameter in their places, as clients may write them. */
 const FORMS: readonly ((id: string, method: string, param: string) => string)[] = [
@@ -94,7 +94,7 @@ const FORMS: readonly ((id: string, method: string, param: string) => string)[] 
 		`{"method":"eth_chainId","m\\u0065thod":"${method}","more":{"id":9},"params":["${param}"],"id":${id}}`,
 ];
 const ENVELOPES = FORMS.flatMap((form) => IDS.map((id) => ({ form, id })));
-assert.ok(ENVELOPES.length > 70);
+assert.ok(ENVELOPES.length >= 75);
 
 /** Whether `answer` is a success with this result, under this id. */
 const succeeds = (answer: string, id: string, result: string) =>
