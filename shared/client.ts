@@ -18,7 +18,7 @@ export interface Client {
 	 * Lower-case address whose key signed the body (`X-Flashbots-Signature`, verified here or by a proxy that vouches), or null.
 	 */
 	readonly signer: string | null;
-	/** Whether the request comes from the proxy that knows the shared secret: the address is what it says, or its own. */
+	/** Whether the address comes from the proxy that knows the shared secret. */
 	readonly vouched: boolean;
 	/** The setting because of which a sender of `X-Boost-Auth` is not believed about its client; undefined: none was sent, or it is. */
 	readonly unbelieved?: Unbelieved | undefined;
@@ -110,14 +110,12 @@ function networkReader(options: AddressOptions): ReadAddress {
 	return (headers, socketAddress) => {
 		const direct = socketAddress === undefined ? UNKNOWN_ADDRESS : directAddress(socketAddress);
 		const forwarded = headers["x-forwarded-for"];
-		const auth = headers["x-boost-auth"];
-		const isBoosts =
-			typeof auth === "string" && (isSecret(auth, secret) || isSecret(auth, digestOf(ownSecret())));
-		// Boost's own request names no client.
-		if (forwarded === undefined) return { address: direct, vouched: isBoosts };
+		if (forwarded === undefined) return { address: direct, vouched: false };
 		const entries = String(forwarded).split(",");
+		const auth = headers["x-boost-auth"];
 		let unbelieved: Unbelieved | undefined;
 		if (typeof auth === "string") {
+			const isBoosts = isSecret(auth, secret) || isSecret(auth, digestOf(ownSecret()));
 			// Boost overwrites the header, so its entry is the only one, or comes before those of `trustProxy` proxies.
 			const isOnly = entries.length === 1 || entries.length === 1 + trustProxy;
 			const named = isBoosts && isOnly ? normalAddress(entries[0] ?? "") : undefined;

@@ -175,8 +175,6 @@ export interface RelayStage {
 	readonly stage: string | null;
 	/** Whether it is not sent now: its simulation fails, or it waits for a fee to fall. */
 	readonly isHeld: boolean;
-	/** Whether it was cancelled by the addresses that submitted it, and not by its sender. */
-	readonly byAddress: boolean;
 }
 
 /** The call whose answer {@link relayStages} reads. */
@@ -190,9 +188,9 @@ export function relayStages(answer: RpcAnswer | null | undefined): readonly Rela
 	const stages: RelayStage[] = [];
 	for (const one of answer.result as readonly unknown[]) {
 		if (typeof one !== "object" || one === null) return null;
-		const { hash, stage, held, byAddress } = one as Readonly<Record<string, unknown>>;
+		const { hash, stage, held } = one as { hash?: unknown; stage?: unknown; held?: unknown };
 		if (typeof hash !== "string" || (typeof stage !== "string" && stage !== null)) return null;
-		stages.push({ hash: hash.toLowerCase(), stage, isHeld: held === true, byAddress: byAddress === true });
+		stages.push({ hash: hash.toLowerCase(), stage, isHeld: held === true });
 	}
 	return stages;
 }

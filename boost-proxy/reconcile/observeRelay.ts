@@ -3,7 +3,6 @@
 
 import { nextTurn } from "../../shared/clock.ts";
 import { LIVE_STAGES } from "../../shared/ethereum/statusRecord.ts";
-import { allTakenBack } from "../../shared/ownership.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
 import { holdersOf, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
@@ -77,23 +76,23 @@ export class RelayObserver {
 			const stages = rows.length === 0 ? null : await this.#askStages(rows.map(({ hash }) => hash));
 			if (stages === null) return;
 			const asked = new Map(rows.map((row) => [row.hash, row]));
-			for (const [at, told] of stages.entries()) {
+			for (const [at, { hash, stage }] of stages.entries()) {
 				if (at > 0 && at % STAGES_AT_ONCE === 0) await nextTurn();
 				if (stopping.aborted) return;
-				const row = asked.get(told.hash);
+				const row = asked.get(hash);
 				if (row === undefined) continue;
 				const isSteady = before === this.#breakerChanges && !this.#relay.breaker.isUnavailable;
-				if (isLive(row)) this.#takeStage(row, told, isSteady);
-				else this.#takeMinedStage(row, told.stage);
+				if (isLive(row)) this.#takeStage(row, stage, isSteady);
+				else this.#takeMinedStage(row, stage);
 			}
 			if (this.#restOfRound === null) return;
 		}
 	}
 
-	/** A stage that a client's request read at the relay. Who has cancelled it is not known then: it counts as its sender. */
+	/** A stage that a client's request read at the relay. */
 	learn(hash: string, stage: string): void {
 		const row = this.#context.rows.live(hash);
-		if (row !== null) this.#takeStage(row, { stage, byAddress: false }, false);
+		if (row !== null) this.#takeStage(row, stage, false);
 	}
 
 	/** The next rows of the round, at most `limit`. If none is left, a new round begins if it may. */
@@ -125,7 +124,7 @@ export class RelayObserver {
 	}
 
 	/** `stage`: null if the relay has no record. `isSteady`: it was available all the time since it was asked. */
-	#takeStage(asked: Row, { stage, byAddress }: Omit<RelayStage, "hash" | "isHeld">, isSteady: boolean): void {
+	#takeStage(asked: Row, stage: string | null, isSteady: boolean): void {
 		const { rows, clock } = this.#context;
 		const row = currentRow(this.#context, asked);
 		if (row === null || !isHolder(row.at.relay)) return;
@@ -142,7 +141,7 @@ export class RelayObserver {
 		else if (ending === "cancelled" && row.ownersPending)
 			rows.change(row.hash, (one) => markAbandoned({ ...one, ownersPending: false }, "relay"));
 		else if (ending === "cancelled" || ending === "replaced") {
-			if (byAddress) rows.changeLive(row.hash, (one) => ({ ...one, owners: allTakenBack(one.owners) }));
+			// Who has cancelled it the relay does not tell: for boost it was its sender, for all.
 			endByUser(this.#context, row, ending, "relay");
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
 			// The relay abandoned it, but the fallback still holds it.

@@ -40,10 +40,6 @@ const status = z.object({
 		.literal(true)
 		.optional()
 		.describe("it is not sent now: its simulation fails, or it waits for a fee to fall"),
-	byAddress: z
-		.literal(true)
-		.optional()
-		.describe("told to boost alone: it was cancelled by address, so another one can submit it anew"),
 });
 
 export const service_transactionStatuses = coreMethod({
@@ -58,7 +54,7 @@ export const service_transactionStatuses = coreMethod({
 	maxParamsSize: MAX_HASHES * 80,
 	result: z.array(status).describe("one for each hash, in their order"),
 	weight: 10,
-	async handle([hashes], { client }, { records, statusView }) {
+	async handle([hashes], _context, { records, statusView }) {
 		const found: z.output<typeof status>[] = [];
 		// One after another, because a thousand reads at once would delay other clients.
 		for (const wanted of hashes) {
@@ -66,9 +62,7 @@ export const service_transactionStatuses = coreMethod({
 			if (record === null) found.push({ hash: wanted, status: "UNKNOWN", stage: null });
 			else {
 				const told = { hash: wanted, status: statusView(record).status, stage: publicStage(record) };
-				const isHeld = record.stage === "SIMULATION_FAILED";
-				const byAddress = client.vouched && record.stage === "CANCELLED" && record.endedBy.length > 0;
-				found.push({ ...told, ...(isHeld ? { held: true } : {}), ...(byAddress ? { byAddress } : {}) });
+				found.push(record.stage === "SIMULATION_FAILED" ? { ...told, held: true } : told);
 			}
 		}
 		return found;

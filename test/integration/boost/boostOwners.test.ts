@@ -5,12 +5,10 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { WsClient } from "../../support/clients.ts";
 import { RelayClient, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
-import { cancelBy } from "../../support/userFixtures.ts";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -237,30 +235,6 @@ for (const isOut of [false, true]) {
 		await fixture.users.reaches(tx, "CANCELLED");
 	});
 }
-
-it("what its address has cancelled at the relay, another one submits anew too; what its sender has, nobody", async () => {
-	const refusal = /^transaction was cancelled by another owner; /;
-	for (const signs of [false, true]) {
-		const { tx, key } = await fresh();
-		await bring(tx, HERE, "/fast");
-		// Boost only streams what comes over a websocket, and what is signed at the relay it does not see at all.
-		if (signs) assert.equal(await cancelBy(fixture.system, tx, { key }), true);
-		else {
-			const client = await WsClient.open(`${boost.url.replace("http", "ws")}/`, { headers: HERE });
-			client.send({ id: 1, method: "eth_cancelTransaction", params: [tx.hash] });
-			assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: true });
-			client.terminate();
-		}
-		await until("boost knows", async () => {
-			const { json } = await boost.get(`/tx/${tx.hash}/journal`);
-			return (json as { ended?: string }).ended === "cancelled";
-		});
-		const { result, error } = (await boost.call("eth_sendRawTransaction", [tx.raw], { headers: THERE }))
-			.json as WireAnswer;
-		if (signs) assert.equal(result, tx.hash);
-		else assert.match(error?.message ?? "", refusal);
-	}
-});
 
 it("an owner at the relay alone takes back its own wish through boost, and boost's client keeps its own", async () => {
 	const { tx } = await fresh();
