@@ -79,7 +79,6 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 		["nothing in ethers catches an error", PENDING],
 		["an error with id null (ethers' `error`", PENDING],
 		["(viem's `onError`, ethers' log)", PENDING],
-		["at most. With ethers:", [`${AUCTION}refunds.test.ts`]],
 		["## MetaMask", METAMASK],
 		["MetaMask drops the other", METAMASK],
 		["MetaMask shows it as pending until", METAMASK],

@@ -15,12 +15,12 @@ import { CLIENTS, CORNERS, type Command, command, OWNERS, SELDOM, TARGETS } from
 import type { Pays } from "./auctionFakes.ts";
 import { AuctionFixture, SECRET } from "./auctionFixture.ts";
 
-/** So few as 40 come to each corner with some seeds alone. */
-const RUNS = sized<{ numRuns: number; seed?: number }>({ numRuns: 40, seed: 1 }, { numRuns: 1_000 });
+/** So few as 150 come to each corner with some seeds alone. */
+const RUNS = sized<{ numRuns: number; seed?: number }>({ numRuns: 150, seed: 1 }, { numRuns: 1_000 });
 const BUILDERS = ["a", "b"];
 /** Longer than a retry, and than a slot waits to be sent again. */
 const WAIT_MS = 1_100;
-const SLOTS = 4;
+const SLOTS = 8;
 
 interface ModelBid {
 	readonly label: string;

@@ -4,14 +4,15 @@ import fc from "fast-check";
 
 export const TARGETS = 2;
 /** Some have signed. */
-export const OWNERS = [0, 1, 2, 3, 4, 5, 6].map((n) => (n < 4 ? `0x${String(n).repeat(40)}` : `o${n}`));
-export const CLIENTS = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "198.51.100.1", "198.51.100.2", "203.0.113.1"];
+export const OWNERS = Array.from({ length: 10 }, (_, n) => (n < 6 ? `0x${String(n).repeat(40)}` : `o${n}`));
+/** Of few networks. */
+export const CLIENTS = [1, 2, 3, 4, 5].flatMap((n) => [`192.0.2.${n}`, `198.51.100.${n}`]);
 
 const bid = fc.record({
 	do: fc.constant("bid" as const),
 	target: fc.nat(TARGETS - 1),
 	owner: fc.nat(OWNERS.length - 1),
-	signer: fc.nat(7),
+	signer: fc.nat(11),
 	client: fc.nat(CLIENTS.length - 1),
 	nonce: fc.nat(1),
 	value: fc.integer({ min: 1, max: 9 }),
@@ -73,18 +74,23 @@ export const command = fc.oneof(
 );
 export type Command = typeof command extends fc.Arbitrary<infer C> ? C : never;
 
-/** What chance seldom brings: more clients, of few networks, than slots; some with a record. */
+function bidOf(at: number, value: number, more: { signer?: number; nonce?: number } = {}): Command {
+	const own = { owner: at, signer: at, client: at, nonce: 0, value, uuid: null, span: 9 };
+	return { do: "bid", target: 0, builders: null, ahead: 0, ...own, ...more };
+}
+
+/** What chance seldom brings: more clients than slots, one of them with two of the highest bids, and more records than slots for them. */
 const CROWD: Command[] = [
-	...[0, 1, 2, 3, 4, 5].map((at): Command => {
-		const bid = { owner: at, signer: at, client: at, nonce: 0, value: 9 - at, uuid: null, span: 3 };
-		return { do: "bid", target: 0, builders: null, ahead: 0, ...bid };
-	}),
-	{ do: "mined", target: 0, which: 0, pays: 100, isLater: false },
-	{ do: "comes", target: 0 },
-	...[0, 1, 2, 3, 4, 5].map((at): Command => {
-		const bid = { owner: at, signer: at, client: at, nonce: 1, value: 1 + at, uuid: null, span: 3 };
-		return { do: "bid", target: 0, builders: null, ahead: 0, ...bid };
-	}),
+	...[2, 9, 5, 1, 7, 3].flatMap((value, at): Command[] => [
+		bidOf(at, value),
+		{ do: "mined", target: 0, which: 0, pays: 100, isLater: false },
+		{ do: "comes", target: 0 },
+	]),
+	...CLIENTS.map((_, at) => bidOf(at, 1 + (at % 7), { nonce: 1 })),
+	bidOf(6, 9, { signer: 10 }),
+	bidOf(6, 8, { signer: 11 }),
+	// Each block draws anew.
+	...Array.from({ length: 5 }, (): Command => ({ do: "head", mines: null })),
 ];
 
 /** The same: a sender's backruns by several clients, which move from slot to slot. */
