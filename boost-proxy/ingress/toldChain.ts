@@ -35,6 +35,8 @@ const KEPT_RECEIPTS = 10_000;
 const KEPT_HASHES = 256;
 /** How far below the height a range of logs must end to be had by any upstream, in blocks. */
 const RECENT_BLOCKS = 128;
+/** How many blocks the relay may be ahead of what the slots allow: a development chain makes blocks on request. */
+const AHEAD_BLOCKS = 128;
 /** Codes of nodes for a block that they do not have: a server's error, not found, invalid params (geth, for logs). */
 const UNKNOWN_BLOCK: ReadonlySet<number> = new Set([-32000, -32001, -32602]);
 /** In the bytes of an answer, which was judged already; within another text its quotes would have backslashes before them. */
@@ -65,8 +67,10 @@ export class ToldChain implements ToldHeads {
 	readonly #head: ToldHead;
 	readonly #slot: SlotLength;
 	readonly #clock: Clock;
-	/** The relay's last higher head, and since when it is known (monotonic ms): no other can be more slots ahead of it than have passed. */
+	/** The relay's last higher head, and since when it is known (monotonic ms): no head can be more slots ahead of it than have passed. */
 	#anchor: { readonly number: number; readonly since: number } | null = null;
+	/** Since when the relay reports nothing but more than that, in monotonic ms; null: its last head was possible. */
+	#beyondSince: number | null = null;
 	/** By transaction. */
 	readonly #receipts = recentlyUsed<true>(KEPT_RECEIPTS);
 	/** Numbers of blocks that clients were told of, by hash. */
@@ -157,10 +161,12 @@ export class ToldChain implements ToldHeads {
 	/** `by` says that `number` is its head. Returns what clients are told. */
 	#tell(number: number, by: UpstreamName): number {
 		const now = this.#clock.monotonic();
-		if (by !== "relay") {
-			const { number: known, since } = this.#anchor ?? { number: Number.POSITIVE_INFINITY, since: now };
-			return this.#head.tell(Math.min(number, known + 1 + Math.floor((now - since) / this.#slot.ms)), by);
-		}
+		const { number: known, since } = this.#anchor ?? { number: Number.POSITIVE_INFINITY, since: now };
+		const most = known + 1 + Math.floor((now - since) / this.#slot.ms);
+		if (by !== "relay") return this.#head.tell(Math.min(number, most), by);
+		// One of several nodes may make it up. Where a node catches up, or boost slept, it lasts.
+		this.#beyondSince = number > most + AHEAD_BLOCKS ? (this.#beyondSince ?? now) : null;
+		if (this.#beyondSince !== null && now - this.#beyondSince < OWN_MS) return this.height ?? known;
 		// Until the relay has answered there is only the fallback's word, which ends with the outage.
 		if (this.#anchor === null && this.#head.by === "fallback") this.#head.restart(number, by);
 		const height = this.#head.tell(number, by);

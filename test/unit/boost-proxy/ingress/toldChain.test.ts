@@ -1,4 +1,4 @@
-// How high the chain is, as clients are told: an upstream other than the relay can be no more slots ahead of it than have passed.
+// How high the chain is, as clients are told: no upstream can be more slots ahead of the relay's last head than have passed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -45,13 +45,28 @@ test("a height that a fallback makes up before the relay has answered ends with 
 	assert.equal(chain.height, 101);
 });
 
-test("the relay's own height is believed, and a moment of less from it moves no bound", async () => {
+test("an impossible height of the relay is believed only if it lasts, and a moment of less from it moves no bound", async () => {
 	const { clock, chain } = told();
 	chain.sawHead(100, "relay");
 	await clock.advance(SLOT_MS);
 	chain.sawHead(99, "relay");
 	chain.sawHead(103, "fallback");
 	assert.equal(chain.height, 102);
-	chain.sawHead(500, "relay");
-	assert.equal(chain.height, 500, "as after a pause of boost's");
+	chain.sawHead(105, "relay");
+	assert.equal(chain.height, 105, "as on a chain that makes blocks on request");
+	chain.sawHead(FALSE, "relay");
+	assert.equal(chain.height, 105, "by one node of several");
+	await clock.advance(4_000);
+	chain.sawHead(105, "relay");
+	for (const [afterMs, expected] of [
+		[0, 105],
+		[4_999, 105],
+		[5_000, 500],
+	] as const) {
+		if (afterMs > 0) await clock.advance(afterMs === 5_000 ? 1 : afterMs);
+		chain.sawHead(500, "relay");
+		assert.equal(chain.height, expected, `after ${afterMs} ms, as when its node catches up, or boost slept`);
+	}
+	chain.sawHead(501, "relay");
+	assert.equal(chain.height, 501);
 });
