@@ -62,8 +62,8 @@ export interface Submitted {
 /** What a client wants of a transaction. */
 interface Wish {
 	readonly owner: Owner<BoostPath>;
-	/** Whether it wants it anew though another owner has cancelled it. */
-	readonly isAgain: boolean;
+	/** The hash of what it wants anew though another owner has cancelled it; null: none. */
+	readonly again: string | null;
 }
 
 /** How a submission ended, for the metrics. */
@@ -149,7 +149,7 @@ export class Submissions {
 			return running;
 		}
 		const span = this.#dependencies.traces.submission("boost.submission", tx.hash, null);
-		const submission = this.#submitInTurn(tx, { owner, isAgain: query.again === tx.hash }, state);
+		const submission = this.#submitInTurn(tx, { owner, again: query.again }, state);
 		this.#running.set(key, submission);
 		let outcome = "failed";
 		try {
@@ -202,11 +202,12 @@ export class Submissions {
 
 	async #submitHere(
 		tx: DecodedTransaction,
-		{ owner, isAgain }: Wish,
+		wish: Wish,
 		state: RequestState,
 		elsewhere: Elsewhere,
 	): Promise<Submitted> {
 		const { rows, cancels } = this.#dependencies;
+		const { owner, again } = wish;
 		const found = rows.find(tx.hash);
 		const stored = found instanceof Promise ? await this.#recalled(found, tx.hash, state) : found;
 		const known = stored !== null && (isLive(stored) || isFinal(stored)) ? stored : elsewhere.ended;
@@ -216,7 +217,7 @@ export class Submissions {
 		// unless the sender has replaced it since.
 		const isAnothers =
 			past !== null && isRevivable(past) && siblings.length === 0 && !hasSubmitted(past, owner.address);
-		if (isAnothers && (!isAgain || owner.address === null)) {
+		if (isAnothers && (again !== tx.hash || owner.address === null)) {
 			state.routing.answeredBy.add("journal");
 			this.#report(state, tx.hash, "rejected", { code: CANCELLED_BY_OTHER });
 			throw new RpcError("rejected", cancelledByOther(tx.hash, owner.address), {
@@ -238,7 +239,7 @@ export class Submissions {
 			this.#report(state, tx.hash, "cancels");
 			return { tx, cancels: true };
 		}
-		await this.#send(tx, { siblings, past, owner }, state);
+		await this.#send(tx, wish, { siblings, past }, state);
 		return { tx, cancels: false };
 	}
 
@@ -276,23 +277,16 @@ export class Submissions {
 	/** Writes its row and lets the reconciler send it; the client gets what came of it. */
 	async #send(
 		tx: DecodedTransaction,
-		{
-			siblings,
-			past,
-			owner,
-		}: {
-			readonly siblings: readonly Row[];
-			/** What other addresses have ended of it. */
-			readonly past: Row | null;
-			readonly owner: Owner<BoostPath>;
-		},
+		{ owner, again }: Wish,
+		/** `past`: what other addresses have ended of it. */
+		{ siblings, past }: { readonly siblings: readonly Row[]; readonly past: Row | null },
 		state: RequestState,
 	): Promise<void> {
 		const { rows, reconciler, clock } = this.#dependencies;
 		const { path, caller } = state;
 		const { hash, from, nonce, raw } = tx;
 		const stored = rows.live(hash);
-		const search = withoutAgain(state.search);
+		const search = again === null ? state.search : withoutAgain(state.search);
 		const { softCancellations } = owner;
 		const owners = ownersAnew(past, owner);
 		const entry = {
