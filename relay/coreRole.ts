@@ -72,7 +72,7 @@ export class CoreRole implements Component {
 	async #become(onWait: () => Promise<void>): Promise<void> {
 		const { open, make, edge, clock, log } = this.#deps;
 		const kv = await open(onWait, this.#stopping.signal);
-		edge.core.prepare(kv.term?.number ?? null);
+		edge.core.prepare(kv.term);
 		let component: Component | null = null;
 		try {
 			const parts = await make(kv);

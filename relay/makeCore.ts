@@ -303,7 +303,7 @@ export async function makeCore(
 	};
 	const decides: LocalCore<CoreNeeds> = {
 		needs,
-		term: kv.term?.number ?? null,
+		term: kv.term,
 		follow: createTopics({ subscriptions, records: transactions, statusView: statusReport, bundles: market }),
 		*shared() {
 			for (const sender of transactions.pool.senders()) {

@@ -8,6 +8,7 @@ import type { CallContext } from "../../shared/http/callContext.ts";
 import { readError } from "../../shared/jsonrpc/answers.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
+import type { Term } from "../../shared/kv/port.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { timedOut } from "../../shared/syncWaits.ts";
@@ -30,8 +31,8 @@ export interface LocalCore<Needs> {
 	readonly follow: FollowTopic;
 	/** The transactions that are shared now: hash, and the feed's result as JSON. */
 	readonly shared: () => Iterable<{ readonly hash: string; readonly text: string }>;
-	/** Of its term; null where no other process can reach the store. */
-	readonly term: number | null;
+	/** Null where no other process can reach the store. */
+	readonly term: Term | null;
 }
 
 export interface CoreDependencies {
@@ -57,7 +58,7 @@ const CORE_GONE = "the relay that decides is another one now, and keeps it";
 const REMEMBERED = 100_000;
 
 /** Of {@link Core} what keeps it connected. */
-export type CoreConnection = Pick<Core<unknown>, "remote" | "ownTerm" | "linkEvents" | "connect"> & {
+export type CoreConnection = Pick<Core<unknown>, "remote" | "ownSecret" | "linkEvents" | "connect"> & {
 	readonly local: unknown;
 };
 
@@ -71,12 +72,12 @@ export class Core<Needs> {
 	/** Calls that the core in this process has taken and not answered. */
 	#inFlight = 0;
 	#onIdle = () => {};
-	/** Shared transactions that this process's clients were told of, with the core's term. */
-	readonly #told = recentlyUsed<number>(REMEMBERED);
-	/** The last news of the feed that came: its number and term. */
-	#last: { readonly term: number; readonly number: number } | null = null;
+	/** Shared transactions that this process's clients were told of, with the secret of the core's term: its number may come twice. */
+	readonly #told = recentlyUsed<string>(REMEMBERED);
+	/** The last news of the feed that came: its number and the secret of its term. */
+	#last: { readonly secret: string; readonly number: number } | null = null;
 	readonly #followed = new ToldTopics();
-	#ownTerm: number | null = null;
+	#ownSecret: string | null = null;
 	/** Topics that clients wait to follow, and how many do. */
 	readonly #awaited = new Map<string, number>();
 	/** Ends each wait for a receipt at another process. */
@@ -100,9 +101,9 @@ export class Core<Needs> {
 		return this.#link;
 	}
 
-	/** The core's term; null if none is known, or where no other process can reach the store. */
+	/** The number of the core's term; null if none is known, or where no other process can reach the store. */
 	get term(): number | null {
-		return this.#local?.term ?? this.#link?.holder.term ?? null;
+		return this.#local?.term?.number ?? this.#link?.holder.term ?? null;
 	}
 
 	/** The core's process if it is another one, within `timeoutMs`; null if it is this one. Throws {@link NO_CORE}. */
@@ -158,9 +159,9 @@ export class Core<Needs> {
 		return this.#submitted.has(hash);
 	}
 
-	/** The term in which this process is, will be or was the core; null if none. */
-	get ownTerm(): number | null {
-		return this.#ownTerm;
+	/** The secret of the term in which this process is, will be or was the core; null if none. */
+	get ownSecret(): string | null {
+		return this.#ownSecret;
 	}
 
 	/** Whether clients here have yet to be told a result, given as JSON, that this process publishes. */
@@ -169,8 +170,8 @@ export class Core<Needs> {
 	}
 
 	/** This process will be the core of `term`. */
-	prepare(term: number | null): void {
-		this.#ownTerm = term;
+	prepare(term: Term | null): void {
+		this.#ownSecret = term?.secret ?? null;
 		this.#followed.coreChanged();
 	}
 
@@ -181,7 +182,7 @@ export class Core<Needs> {
 		this.#link?.close();
 		this.#link = null;
 		this.#changed();
-		for (const { hash, text } of local.shared()) this.#tell(local.term ?? 0, NO_NEWS, hash, text);
+		for (const { hash, text } of local.shared()) this.#tell(local.term?.secret ?? "", NO_NEWS, hash, text);
 		for (const topic of this.#followed.topics()) {
 			// Where it can't be read, its subscribers are told of its next change.
 			await readTopic(local, topic, (current) => this.#tellAgain(topic, current)).catch(() => {});
@@ -219,8 +220,7 @@ export class Core<Needs> {
 
 	/** Tells this process's clients of a transaction that the core in this process shares. */
 	shared(hash: string, text: string): void {
-		const term = this.#local?.term ?? 0;
-		this.#tell(term, 1, hash, text);
+		this.#tell(this.#local?.term?.secret ?? "", 1, hash, text);
 	}
 
 	/** What a link to the core tells. */
@@ -229,8 +229,8 @@ export class Core<Needs> {
 			onShared: (number, hash, text) => {
 				// What a connection that is over still brings, the next one tells as well.
 				if (this.#link?.holder !== holder) return;
-				if (number !== NO_NEWS) this.#last = { term: holder.term, number };
-				this.#tell(holder.term, number, hash, text);
+				if (number !== NO_NEWS) this.#last = { secret: holder.secret, number };
+				this.#tell(holder.secret, number, hash, text);
 			},
 			onNews: (topic, text) => {
 				if (this.#link?.holder === holder) this.#onNews(topic, text);
@@ -244,13 +244,13 @@ export class Core<Needs> {
 
 	/** The core is another process from now on. */
 	connect(link: CoreLink): void {
-		const { term } = link.holder;
+		const { secret } = link.holder;
 		this.#link?.close();
 		this.#link = link;
 		this.#followed.coreChanged();
-		const since = this.#last?.term === term ? this.#last.number : null;
+		const since = this.#last?.secret === secret ? this.#last.number : null;
 		const got = (number: unknown): void => {
-			this.#last = { term, number: Number(number) };
+			this.#last = { secret, number: Number(number) };
 		};
 		link.ask(FEED, [since], got);
 		for (const topic of this.#followed.topics()) {
@@ -344,10 +344,10 @@ export class Core<Needs> {
 	}
 
 	/** Publishes a shared transaction, unless it was told before: by a core before this one, or where it is no news. */
-	#tell(term: number, number: number, hash: string, text: string): void {
+	#tell(secret: string, number: number, hash: string, text: string): void {
 		const before = this.#told.get(hash);
-		this.#told.set(hash, term);
-		if (before !== undefined && (number === NO_NEWS || before !== term)) return;
+		this.#told.set(hash, secret);
+		if (before !== undefined && (number === NO_NEWS || before !== secret)) return;
 		this.#deps.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(text));
 	}
 

@@ -87,8 +87,8 @@ export class CoreFinder implements Component {
 			} else {
 				const holder = await this.#holder();
 				// A core that has lost the store may not know it yet, and this process may be about to be the core.
-				const known = [core.remote?.holder.term, core.ownTerm];
-				if (holder !== null && !known.includes(holder.term)) await this.#connect(holder);
+				const known = [core.remote?.holder.secret, core.ownSecret];
+				if (holder !== null && !known.includes(holder.secret)) await this.#connect(holder);
 				if (core.remote === null) this.#tell();
 			}
 			if (core.remote === null) await pause(clock, SEARCH_MS, this.#stopping.signal);

@@ -67,13 +67,14 @@ function isWritten(kv: SharedStore, change: Change): Promise<boolean> {
 /** A store behind a wire that can be cut. */
 async function wired(
 	t: TestContext,
+	...how: [options?: Partial<PostgresOptions>, onLost?: () => void]
 ): Promise<{ readonly kv: SharedStore; readonly wire: TcpProxy; readonly url: string }> {
 	const url = new URL(await server.newDatabase());
 	const wire = await startTcpProxy(Number(url.port));
 	t.after(() => wire.stop());
 	const direct = url.toString();
 	url.port = String(wire.port);
-	return { kv: await opened(t, url.toString()), wire, url: direct };
+	return { kv: await opened(t, url.toString(), ...how), wire, url: direct };
 }
 
 test("a database that is killed while it is written to holds all that was promised, and is written to again", async (t) => {
@@ -195,6 +196,25 @@ test("a holder that is cut off does not say that what the next one has stored is
 		});
 		assert.equal(said, "STORE_LOST", key);
 	}
+});
+
+test("a term ends with the next one though that has the same number, as after a standby without its commit was promoted", async (t) => {
+	let lost = 0;
+	const { kv: former, wire, url } = await wired(t, { ttlMs: 400 }, () => void lost++);
+	await former.write([put("a", "1")]);
+	wire.cut();
+	await until("it is not held", () => !former.isHeld);
+	const client = new pg.Client({ connectionString: url });
+	await client.connect();
+	await client.query("UPDATE leeward_holder SET epoch = epoch - 1");
+	await client.end();
+	const next = await openedNext(t, url);
+	assert.equal(next.term?.number, former.term?.number);
+	await next.write([put("a", "2")]);
+	wire.mend();
+	assert.equal(await isWritten(former, put("a", "3")), false);
+	await until("the former one ends", () => lost === 1);
+	assert.deepEqual([former.isHeld, next.isHeld, String(await next.get("a"))], [false, true, "2"]);
 });
 
 test("a process that is stopped for longer than its time and wakes up writes nothing more", async (t) => {

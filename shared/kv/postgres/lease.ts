@@ -1,6 +1,6 @@
 // Lets only one process at a time write to a store, across machines. The lock is an advisory lock, which ends with the session of
-// its process. A row also holds an expiry time, for a suspended process that keeps its session, and an epoch, the fencing token
-// by which writes of a former holder fail.
+// its process. A row also holds an expiry time, for a suspended process that keeps its session, and the term (its number, the epoch,
+// and a random secret), the fencing token by which writes of a former holder fail.
 
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
@@ -57,6 +57,11 @@ const LEASE = "lease";
 const LOCK_CLASS = 713_351;
 /** The key includes the schema, so that each schema of a database has separate leases. */
 const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' || $2)) AS got";
+/**
+ * A term as SQL: its number and its secret. The number alone may come twice, after a standby was promoted that lacked the last term's
+ * commit, or a backup was restored.
+ */
+export const TERM = "(epoch || ' ' || secret)";
 const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until, address, secret)
 	VALUES ($1, 1, 0, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond', $3, $4)
 	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, seq = 0, pid = excluded.pid, until = excluded.until,
@@ -64,8 +69,8 @@ const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until, ad
 	RETURNING epoch`;
 const KEEP = `UPDATE leeward_holder
 	SET pid = pg_backend_pid(), until = clock_timestamp() + $3 * interval '1 millisecond'
-	WHERE store = $1 AND epoch = $2 RETURNING epoch`;
-const CHECK = "SELECT epoch FROM leeward_holder WHERE store = $1 AND epoch = $2";
+	WHERE store = $1 AND ${TERM} = $2 RETURNING epoch`;
+const CHECK = `SELECT epoch FROM leeward_holder WHERE store = $1 AND ${TERM} = $2`;
 /** Ends the session of a holder whose lease has expired, which keeps the lock while its process is suspended. */
 const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_locks l
 	JOIN pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()
@@ -75,7 +80,7 @@ const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_lock
 	AND a.state_change < clock_timestamp() - $3 * interval '1 millisecond'`;
 
 export class Lease {
-	/** What those that wait show the holder. Nobody else can read the row. */
+	/** What those that wait show the holder, and no other term has. Nobody else can read the row. */
 	readonly secret = randomBytes(SECRET_BYTES).toString("hex");
 	readonly #store: string;
 	readonly #address: string | null;
@@ -103,10 +108,15 @@ export class Lease {
 		return !this.#isOver && this.#session !== null && this.#dependencies.clock.monotonic() < this.#heldUntil;
 	}
 
-	/** The fencing token for writes. Throws {@link StoreLostError}. */
-	get epoch(): string {
+	/** The number of the term. Throws {@link StoreLostError}. */
+	get number(): number {
 		if (this.#isOver || this.#epoch === null) throw new StoreLostError(this.#store);
-		return this.#epoch;
+		return Number(this.#epoch);
+	}
+
+	/** The fencing token for writes, as {@link TERM} has it. Throws {@link StoreLostError}. */
+	get term(): string {
+		return `${this.number} ${this.secret}`;
 	}
 
 	/** Takes the lease. Throws {@link StoreInUseError} or the database's error. */
@@ -216,7 +226,7 @@ export class Lease {
 		try {
 			session ??= await this.#lockedSession();
 			// The old session may still hold the lock if the server has not noticed its end.
-			const values = [this.#store, this.#epoch];
+			const values = [this.#store, `${this.#epoch} ${this.secret}`];
 			const query =
 				session === null
 					? database.query({ text: CHECK, values })

@@ -6,7 +6,7 @@ import type { LeftPart, Moved, OtherPart, PartRecord, SharedStore, Wish } from "
 import { Database, type Rows } from "./database.ts";
 import { StoreInUseError } from "./errors.ts";
 import { GroupRead } from "./groupRead.ts";
-import { TTL_MS } from "./lease.ts";
+import { TERM, TTL_MS } from "./lease.ts";
 import {
 	type OpenPart,
 	type OwnParts,
@@ -49,7 +49,7 @@ const ELSEWHERE = "SELECT DISTINCT sender FROM leeward_store WHERE sender = ANY(
  * taker still wants: a wish that was taken back is never granted.
  */
 const MOVE = `WITH terms AS MATERIALIZED (
-		SELECT 1 FROM leeward_holder WHERE (store = $1 AND epoch = $2) OR (store = $3 AND epoch = $4)
+		SELECT 1 FROM leeward_holder WHERE (store = $1 AND ${TERM} = $2) OR (store = $3 AND ${TERM} = $4)
 		ORDER BY store FOR UPDATE),
 	wish AS (DELETE FROM leeward_wish WHERE store = $1 AND sender = $6 AND taker = $3 AND term = $4 RETURNING 1),
 	moved AS (UPDATE leeward_store s SET store = $3
@@ -59,7 +59,7 @@ const MOVE = `WITH terms AS MATERIALIZED (
 		RETURNING s.key)
 	SELECT (SELECT count(*)::integer FROM terms) AS terms, array(SELECT key FROM leeward_store
 		WHERE store = $1 AND key = ANY($5::text[]) AND key NOT IN (SELECT key FROM moved)) AS left`;
-const LEAVE = "UPDATE leeward_holder SET until = $3::timestamptz WHERE store = $1 AND epoch = $2";
+const LEAVE = `UPDATE leeward_holder SET until = $3::timestamptz WHERE store = $1 AND ${TERM} = $2`;
 const WISHES = "SELECT sender, taker, term FROM leeward_wish WHERE store = $1";
 const WISH = `WITH wished AS (INSERT INTO leeward_wish (store, sender, taker, term)
 		SELECT s, $2, $3, $4 FROM unnest($1::text[]) AS t(s)
@@ -139,7 +139,7 @@ class PostgresParts implements OwnParts {
 
 	/** The next process to look takes what is here at once. */
 	async giveUp(): Promise<void> {
-		await this.#query("", LEAVE, [this.own, this.#open.epoch(), "epoch"]).catch(() => {});
+		await this.#query("", LEAVE, [this.own, this.#open.term(), "epoch"]).catch(() => {});
 	}
 
 	close(): Promise<void> {
@@ -207,16 +207,16 @@ class PostgresParts implements OwnParts {
 		if (kv === null || from === null) return null;
 		return Object.assign(kv, {
 			moveHere: (keys: readonly string[]) =>
-				this.#move(from, { store: this.own, epoch: this.#open.epoch(), sender: null }, keys),
+				this.#move(from, { store: this.own, term: this.#open.term(), sender: null }, keys),
 			leave: async (isEmpty: boolean): Promise<void> => {
-				if (isEmpty) await this.#query("", LEAVE, [part, from.epoch(), "-infinity"]);
+				if (isEmpty) await this.#query("", LEAVE, [part, from.term(), "-infinity"]);
 				await kv.close();
 			},
 		});
 	}
 
 	give(keys: readonly string[], { taker, term, sender }: Wish): Promise<Moved> {
-		return this.#move(this.#open, { store: taker, epoch: term, sender }, keys);
+		return this.#move(this.#open, { store: taker, term, sender }, keys);
 	}
 
 	async wishes(): Promise<readonly Wish[]> {
@@ -229,7 +229,7 @@ class PostgresParts implements OwnParts {
 	}
 
 	async wish(sender: string, parts: readonly string[]): Promise<void> {
-		await this.#query("wish", WISH, [parts, sender, this.own, this.#open.epoch()]);
+		await this.#query("wish", WISH, [parts, sender, this.own, this.#open.term()]);
 	}
 
 	async unwish(sender: string): Promise<void> {
@@ -246,10 +246,10 @@ class PostgresParts implements OwnParts {
 
 	async #move(
 		from: OpenPart,
-		to: { readonly store: string; readonly epoch: string; readonly sender: string | null },
+		to: { readonly store: string; readonly term: string; readonly sender: string | null },
 		keys: readonly string[],
 	): Promise<Moved> {
-		const values = [from.store, from.epoch(), to.store, to.epoch, keys, to.sender];
+		const values = [from.store, from.term(), to.store, to.term, keys, to.sender];
 		const [row] = await this.#open.database.query({ name: "move", text: MOVE, values }, MOVE_MS);
 		return { left: row?.left as readonly string[], isFenced: row?.terms !== 2 };
 	}

@@ -9,7 +9,7 @@ import type { Change, SharedStore, StoreParts, Term } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
 import { GroupRead } from "./groupRead.ts";
-import { Lease, type LeaseOptions } from "./lease.ts";
+import { Lease, type LeaseOptions, TERM } from "./lease.ts";
 
 export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {
 	/** The other parts of the store, seen from this one; default: it has none. */
@@ -21,7 +21,7 @@ export interface OpenPart {
 	readonly store: string;
 	readonly database: Database;
 	/** Its fencing token. Throws StoreLostError. */
-	epoch(): string;
+	term(): string;
 }
 
 /** The parts as their own store needs them. */
@@ -60,21 +60,21 @@ const BYTES_PER_MS = 1024;
 const RETRY_MS = 50;
 
 /**
- * No row at all if the epoch is outdated: what the store does not have, another process may have taken on since. With the epoch
+ * No row at all if the term is over: what the store does not have, another process may have taken on since. In the term
  * there is at least one, which has no key where no value was found.
  */
 const GET = `SELECT s.key, s.value FROM leeward_holder h
 	LEFT JOIN leeward_store s ON s.store = h.store AND s.key = ANY($2::text[])
-	WHERE h.store = $1 AND h.epoch = $3`;
+	WHERE h.store = $1 AND ${TERM} = $3`;
 const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
 /**
- * All changes in one statement, which is one transaction. Changes nothing if the epoch is outdated or a later write came first.
+ * All changes in one statement, which is one transaction. Changes nothing if the term is over or a later write came first.
  * The row stays locked until the commit, so that no other process can take over the store in between.
  */
 const WRITE = `WITH held AS (
-		UPDATE leeward_holder SET seq = $6 WHERE store = $1 AND epoch = $2 AND seq < $6 RETURNING 1),
+		UPDATE leeward_holder SET seq = $6 WHERE store = $1 AND ${TERM} = $2 AND seq < $6 RETURNING 1),
 	gone AS (DELETE FROM leeward_store WHERE store = $1 AND key = ANY($3::text[]) AND EXISTS (SELECT 1 FROM held)),
 	put AS (INSERT INTO leeward_store (store, key, value, sender)
 		SELECT $1, t.key, t.value, t.sender FROM unnest($4::text[], $5::bytea[], $7::text[]) AS t(key, value, sender)
@@ -97,7 +97,7 @@ export async function openPostgres(
 		...{ database, clock, log, onLost },
 		onSession: (session) => listenOn(session),
 	});
-	const parts = options.partsOf?.({ store, database, epoch: () => lease.epoch }) ?? null;
+	const parts = options.partsOf?.({ store, database, term: () => lease.term }) ?? null;
 	if (parts !== null) listenOn = (session) => parts.listenOn(session);
 	try {
 		const ran = await migrate(database);
@@ -140,7 +140,7 @@ class PostgresStore implements SharedStore {
 		this.#store = store;
 		this.#database = database;
 		this.#lease = lease;
-		this.term = { number: Number(lease.epoch), secret: lease.secret };
+		this.term = { number: lease.number, secret: lease.secret };
 		this.#clock = clock;
 		if (parts !== null) this.parts = parts;
 		this.#group = new GroupCommit((changes) => this.#commit(changes));
@@ -204,7 +204,7 @@ class PostgresStore implements SharedStore {
 	}
 
 	async #read(keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> {
-		const query = { name: "get", text: GET, values: [this.#store, keys, this.#lease.epoch] };
+		const query = { name: "get", text: GET, values: [this.#store, keys, this.#lease.term] };
 		const rows = await this.#retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
 		if (rows.length === 0) throw this.#lost();
 		return new Map(
@@ -246,7 +246,7 @@ class PostgresStore implements SharedStore {
 		const until = Math.max((this.#failingSince ?? begun) + PATIENCE_MS, begun + TRY_MS) + bytesMs;
 		const query = (): Query => {
 			this.#seq += 1;
-			const given = [this.#store, this.#lease.epoch, gone, keys, values, this.#seq, senders];
+			const given = [this.#store, this.#lease.term, gone, keys, values, this.#seq, senders];
 			return { name: "write", text: WRITE, values: given };
 		};
 		const rows = await this.#retried(query, until, () => {

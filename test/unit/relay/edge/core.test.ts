@@ -9,8 +9,8 @@ import type { Holder } from "../../../../shared/kv/postgres/holder.ts";
 import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
-const TERM = 6;
-const holder = { term: TERM, address: "http://192.0.2.1", secret: "of this term" } as unknown as Holder;
+const TERM = { number: 6, secret: "of this term" };
+const holder: Holder = { term: TERM.number, address: "http://192.0.2.1", secret: TERM.secret };
 
 /** A core of nothing yet; `told` has what its clients were told. */
 function coreOf() {
@@ -59,10 +59,25 @@ test("what comes by a connection that another one has replaced is the other one'
 	const events = core.linkEvents(holder);
 	core.connect(link);
 	events.onShared(1, "0xaa", '"0xaa"');
-	const later = { ...holder, term: TERM + 1 };
+	const later = { ...holder, term: TERM.number + 1, secret: "of the next" };
 	core.connect({ ...link, holder: later } as unknown as CoreLink);
 	events.onShared(2, "0xbb", '"0xbb"');
 	assert.equal(told.length, 1);
 	core.linkEvents(later).onShared(1, "0xbb", '"0xbb"');
 	assert.equal(told.length, 2);
+});
+
+test("a term of the same number with another secret is another one: its feed begins anew, and tells nothing twice", () => {
+	const { core, told, link } = coreOf();
+	const asked: unknown[] = [];
+	const connect = (to: Holder) => {
+		const ask = (_name: string, params: unknown) => void asked.push(params);
+		core.connect({ ...link, ask, holder: to } as unknown as CoreLink);
+		core.linkEvents(to).onShared(5, "0xaa", '"0xaa"');
+	};
+	connect(holder);
+	connect(holder);
+	connect({ ...holder, secret: "of another" });
+	assert.deepEqual(asked, [[null], [5], [null]]);
+	assert.equal(told.length, 2, "again in its own term, where that is news, and not in the next");
 });
