@@ -49,7 +49,8 @@ describe("flashbots 2.0.0", { skip: FLASHBOTS.absent }, () => {
 		const early = (await library.ask(["get_bundle_stats_v2", hash, next])) as Fields;
 		assert.deepEqual(
 			[early.isSimulated, early.isHighPriority, early.consideredByBuildersAt],
-			[true, false, []],
+			[false, false, []],
+			"its signature opens only what is settled",
 		);
 		await fixture.system.nextBlock();
 		const told = await until("a builder had it", async () => {
