@@ -140,7 +140,7 @@ function directAddress(address: string): string {
 }
 
 /**
- * The normal form of an IP address: IPv4 also for IPv4-mapped ones, IPv6 in lower case and shortest form, without port,
+ * The normal form of an IP address: IPv4 also for IPv4-mapped and translated ones, IPv6 in lower case and shortest form, without port,
  * brackets and zone. Undefined for anything else.
  */
 export function normalAddress(text: string): string | undefined {
@@ -156,7 +156,21 @@ export function normalAddress(text: string): string | undefined {
 	if (family !== 6) return undefined;
 	const { address: shortest } = new SocketAddress({ address, family: "ipv6" });
 	const last = shortest.slice("::ffff:".length);
-	return shortest.startsWith("::ffff:") && isIP(last) === 4 ? last : shortest;
+	return shortest.startsWith("::ffff:") && isIP(last) === 4 ? last : (translated(shortest) ?? shortest);
+}
+
+/**
+ * The IPv4 address behind one of 64:ff9b::/96, which a network that speaks IPv6 alone gives to clients of IPv4. All of them are
+ * in one /56. Takes the shortest form. https://www.rfc-editor.org/rfc/rfc6052#section-2.1
+ */
+function translated(address: string): string | undefined {
+	const found = /^64:ff9b::(?:(?:([0-9a-f]+):)?([0-9a-f]+))?$/.exec(address);
+	if (found === null) return undefined;
+	const [high, low] = [found[1], found[2]].map((group) => Number.parseInt(group ?? "0", 16)) as [
+		number,
+		number,
+	];
+	return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
 /**
