@@ -19,8 +19,7 @@ export interface RefundRouteDependencies {
 /** As much as 1,000 rows take: like `eth_getLogs`. */
 export const REFUNDS_WEIGHT = 10;
 const BLOCK = /^\d{1,12}$/;
-/** They are for one client alone. */
-const PRIVATE = { "cache-control": "no-store", vary: "accept" };
+const VARY = { vary: "accept" };
 const COLUMNS = [
 	"block",
 	"blockHash",
@@ -60,7 +59,7 @@ export function refundsRoute(dependencies: RefundRouteDependencies): Route {
 			const next = page.nextToBlock === null ? null : nextPath(address, query, page.nextToBlock);
 			return format === "csv"
 				? csvAnswer(address, page, next)
-				: jsonAnswer(200, refundsView(address, dependencies.refunds.since, page, next), PRIVATE);
+				: jsonAnswer(200, refundsView(address, dependencies.refunds.since, page, next), VARY);
 		},
 	};
 }
@@ -78,7 +77,7 @@ function judge(
 }
 
 function refused(status: number, error: string): HttpAnswer {
-	return jsonAnswer(status, { error }, PRIVATE);
+	return jsonAnswer(status, { error }, VARY);
 }
 
 /** Where the next part is: the same question, up to an earlier block. */
@@ -116,7 +115,7 @@ function csvAnswer(address: string, { rows }: RefundPage, next: string | null): 
 		body: `${[COLUMNS.join(","), ...lines].join("\r\n")}\r\n`,
 		contentType: "text/csv; charset=utf-8; header=present",
 		headers: {
-			...PRIVATE,
+			...VARY,
 			"content-disposition": `attachment; filename="refunds-${address}.csv"`,
 			...(next === null ? {} : { link: `<${next}>; rel="next"` }),
 		},
