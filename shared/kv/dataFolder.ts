@@ -55,13 +55,22 @@ export function makeFolder(folder: string, log: Logger): void {
 	} catch (thrown) {
 		throw folderError(folder, thrown);
 	}
+	// The folder holds signed transactions and a key.
+	closeToOthers(folder, 0o700, "DATA_DIR", log);
+}
+
+/** Closes LMDB's files in `folder`, which it makes readable to all, to other users: a backup of them keeps their mode. */
+export function closeFiles(folder: string, log: Logger): void {
+	for (const name of [DATA_FILE, LOCK_FILE]) closeToOthers(join(folder, name), 0o600, name, log);
+}
+
+function closeToOthers(path: string, mode: number, name: string, log: Logger): void {
 	try {
-		// The folder holds signed transactions and a key.
-		chmodSync(folder, 0o700);
+		chmodSync(path, mode);
 	} catch (thrown) {
 		// Volumes of Kubernetes, NFS and SMB may be writable to who does not own them.
-		if ((statSync(folder).mode & 0o077) === 0) return;
-		log.warn("DATA_DIR can't be closed to other users of this machine", { fault: safeError(thrown) });
+		if ((statSync(path).mode & 0o077) === 0) return;
+		log.warn(`${name} can't be closed to other users of this machine`, { fault: safeError(thrown) });
 	}
 }
 

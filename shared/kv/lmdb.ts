@@ -13,6 +13,7 @@ import { type Logger, safeError, silentLogger } from "../log.ts";
 import { systemCode } from "../outgoing/advice.ts";
 import {
 	allocateFiles,
+	closeFiles,
 	DATA_FILE,
 	DataFolderError,
 	folderError,
@@ -39,6 +40,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		await unlock();
 		throw db;
 	}
+	closeFiles(folder, log);
 	const room = new DiskRoom(folder);
 	let trouble: string | null = null;
 	const commit = async (changes: readonly Change[]): Promise<void> => {

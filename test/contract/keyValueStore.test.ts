@@ -4,7 +4,8 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { after, type TestContext, test } from "node:test";
 import { type KeyValueStore, prefixRange, type SharedStore } from "../../shared/kv/port.ts";
 import { BothEngines, StorePlaces } from "../support/storeEngines.ts";
@@ -166,7 +167,12 @@ for (const engine of places.engines) {
 	test(`${engine.name}: its place is its owner's alone, and one opener's`, async () => {
 		const place = await engine.newPlace();
 		const kv = await engine.open(place);
-		if (engine.name === "lmdb") assert.equal(statSync(place).mode & 0o077, 0);
+		if (engine.name === "lmdb") {
+			assert.equal(statSync(place).mode & 0o077, 0);
+			for (const name of readdirSync(place)) {
+				assert.equal(statSync(join(place, name)).mode & 0o777, 0o600, name);
+			}
+		}
 		await assert.rejects(engine.open(place), { code: engine.inUse.code });
 		await kv.write([put("still", "mine")]);
 		await kv.close();
