@@ -10,8 +10,8 @@ import { ETHER, type Signed } from "../../support/relayFixture.ts";
 import { StoppableClock } from "../../support/stoppableClock.ts";
 import { until } from "../../support/until.ts";
 
-/** From the head that shows it to the builders, by the relay's clock. */
-const AT_ONCE_MS = 200;
+/** From the head that shows it to the builders, by the relay's clock: less than the second after which it would ask again. */
+const AT_ONCE_MS = 800;
 const BID = ETHER / 100n;
 
 const clock = new StoppableClock();
