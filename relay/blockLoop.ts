@@ -21,7 +21,7 @@ import {
 	type TransactionRecord,
 } from "./domain/record.ts";
 import { WATCH_BLOCKS } from "./domain/transaction.ts";
-import type { ReceiptReader } from "./inclusion/receipts.ts";
+import type { FoundInclusion, ReceiptReader } from "./inclusion/receipts.ts";
 import type { SenderRunner } from "./senderRunner.ts";
 import type { PoolEntry } from "./transactions/pool.ts";
 import type { RecordEntry } from "./transactions/records.ts";
@@ -187,19 +187,22 @@ export class BlockLoop {
 			: [...standing.keys()];
 		let found = await inclusions.inclusions(hashes, head);
 		const isNew = (i: number) => !this.#awaitingReceipt.has(hashes[i] ?? "");
-		for (let left = RECEIPT_TRIES; left > 0 && !update.gap; left--) {
+		const isMissing = (at: FoundInclusion) => at === "unfollowed" || (at === null && !update.gap);
+		for (let left = RECEIPT_TRIES; left > 0; left--) {
 			// Without a receipt for a mined transaction, the node lags behind or has just dropped the block.
-			if (!found.some((at, i) => at === null && isNew(i))) break;
+			if (!found.some((at, i) => isMissing(at) && isNew(i))) break;
 			await pause(clock, RECEIPT_MS, this.#stop.signal);
 			found = await inclusions.inclusions(hashes, head);
 		}
 		await inSlices(hashes.entries(), clock, ([i, hash]) => {
 			const entry = records.get(hash);
-			const at = found[i];
-			if (entry === undefined || at) this.#awaitingReceipt.delete(hash);
+			const at = found[i] ?? null;
+			const isTold = at !== null && at !== "unfollowed";
+			if (entry === undefined || isTold) this.#awaitingReceipt.delete(hash);
 			if (entry === undefined) return;
-			if (at) transactions.included(entry, at);
-			else if (!update.gap) this.#awaitReceipt(hash, standing.get(hash) ?? head, head);
+			const { block } = entry.record;
+			if (isTold) transactions.included(entry, at);
+			else if (isMissing(at)) this.#awaitReceipt(hash, standing.get(hash) ?? block ?? head, head);
 			// It was recorded as mined but is in no block any more.
 			else if (isMined(entry.record.stage)) transactions.reorged(entry);
 		});

@@ -84,7 +84,7 @@ export async function makeCore(
 		metrics.step({ step }, seconds);
 	const onLaterHead = () => heads.checkNow();
 	const accounts = new NodeAccounts({ timeoutMs: config.ACCOUNT_TIMEOUT_MS }, { node, background, clock });
-	const inclusions = receiptReader({ node });
+	const inclusions = receiptReader({ node, chain: heads });
 	const simulationMetrics = createSimulationMetrics(registry);
 	const abilities = new LearntAbilities({
 		node,

@@ -110,6 +110,13 @@ export class HeadTracker implements Component {
 		return this.#chain.at(-1) ?? null;
 	}
 
+	/** Whether the block with this hash is in the followed chain; null: its number is below the blocks that are remembered. */
+	has(number: number, hash: string): boolean | null {
+		const first = this.#chain[0];
+		if (first === undefined || number < first.number) return null;
+		return this.#chain[number - first.number]?.hash === hash;
+	}
+
 	/** The block after the tracked head; null before the first head. */
 	next(): NextBlock | null {
 		return this.#next;

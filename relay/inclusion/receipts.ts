@@ -1,12 +1,20 @@
-// Reads from receipts where transactions were mined, and how they ended. Only the node's explicit null means "not mined".
+// Reads from receipts where transactions were mined, and how they ended. Only the node's explicit null means "not mined", and only a
+// receipt of a block that we follow means "mined": behind a load balancer, a node may have another block for a moment.
 
 import { toQuantity } from "../../shared/ethereum/hex.ts";
-import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import {
+	type JsonRpcClient,
+	type RpcAnswer,
+	type RpcCall,
+	UpstreamError,
+} from "../../shared/jsonrpc/client.ts";
 import type { Inclusion } from "../domain/chain.ts";
+import { readHeader } from "../domain/nodeJson.ts";
 import { hash as hashOf } from "./blockReader.ts";
+import type { HeadTracker } from "./heads.ts";
 
-/** Receipts in one request: their logs can be large. */
-const BATCH_RECEIPTS = 100;
+/** Calls in one request: the logs of receipts can be large. */
+const BATCH_CALLS = 100;
 /** Requests in flight at once. */
 const BATCHES_AT_ONCE = 4;
 const BATCH_MS = 5_000;
@@ -15,30 +23,67 @@ const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
 /** Finds out from the node where transactions were mined. */
 export type ReceiptReader = ReturnType<typeof receiptReader>;
 
-export function receiptReader(dependencies: { readonly node: Pick<JsonRpcClient, "batch"> }) {
+/** Null: not mined. "unfollowed": the node says that a block has it which is not in the followed chain. */
+export type FoundInclusion = Inclusion | "unfollowed" | null;
+
+interface ReceiptReaderDependencies {
+	readonly node: Pick<JsonRpcClient, "batch">;
+	readonly chain: Pick<HeadTracker, "has">;
+}
+
+export function receiptReader({ node, chain }: ReceiptReaderDependencies) {
+	/** What `read` makes of the answers to any number of calls, in their order. */
+	const ask = async <T>(
+		calls: readonly RpcCall[],
+		read: (answer: RpcAnswer | undefined, index: number) => T,
+	): Promise<T[]> => {
+		const found: T[] = new Array(calls.length);
+		let next = 0;
+		const work = async (): Promise<void> => {
+			while (next < calls.length) {
+				const start = next;
+				next += BATCH_CALLS;
+				const part = calls.slice(start, next);
+				const answers = await node.batch(part, BATCH_MS);
+				for (const i of part.keys()) found[start + i] = read(answers[i], start + i);
+			}
+		};
+		await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, work));
+		return found;
+	};
+	/** Those in other blocks than the followed ones are "unfollowed"; of blocks before the remembered ones the node is asked again. */
+	const followed = async (found: readonly (Inclusion | null)[]): Promise<FoundInclusion[]> => {
+		const older = new Set<number>();
+		for (const one of found) if (one && chain.has(one.block, one.blockHash) === null) older.add(one.block);
+		const hashes = new Map(await ask([...older].map(blockCall), readHash));
+		return found.map((one) => {
+			if (one === null) return null;
+			const isFollowed = chain.has(one.block, one.blockHash) ?? hashes.get(one.block) === one.blockHash;
+			return isFollowed ? one : "unfollowed";
+		});
+	};
 	return {
-		/** For each hash its inclusion in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
-		async inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]> {
-			const found: (Inclusion | null)[] = new Array(hashes.length).fill(null);
-			let next = 0;
-			const work = async (): Promise<void> => {
-				while (next < hashes.length) {
-					const start = next;
-					next += BATCH_RECEIPTS;
-					const part = hashes.slice(start, next);
-					const answers = await dependencies.node.batch(part.map(receiptCall), BATCH_MS);
-					part.forEach((hash, i) => {
-						found[start + i] = readInclusion(hash, answers[i], maxBlock);
-					});
-				}
-			};
-			await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, work));
-			return found;
+		/** For each hash its inclusion in the followed chain up to `maxBlock`. Throws an UpstreamError. */
+		async inclusions(hashes: readonly string[], maxBlock: number): Promise<FoundInclusion[]> {
+			const read = (answer: RpcAnswer | undefined, i: number) =>
+				readInclusion(hashes[i] ?? "", answer, maxBlock);
+			return followed(await ask(hashes.map(receiptCall), read));
 		},
 	};
 }
 
-function receiptCall(hash: string) {
+function blockCall(number: number): RpcCall {
+	return { method: "eth_getBlockByNumber", params: [toQuantity(number), false] };
+}
+
+/** Number and hash of a block. Throws an UpstreamError. */
+function readHash(answer: RpcAnswer | undefined): readonly [number: number, hash: string] {
+	const header = answer?.ok ? readHeader(answer.result) : null;
+	if (header === null) throw new UpstreamError("notJsonRpc");
+	return [header.number, header.hash];
+}
+
+function receiptCall(hash: string): RpcCall {
 	return { method: "eth_getTransactionReceipt", params: [hash] };
 }
 

@@ -59,6 +59,17 @@ class ChainMirror {
 	}
 }
 
+/** The tracker must know which blocks it follows, and say so of those alone; null: it does. */
+function faultOfHas(tracker: HeadTracker, blocks: readonly Block[]): Error | null {
+	for (const { number, hash, parentHash } of blocks) {
+		if (tracker.has(number, hash) !== true) return new Error(`has() must know block ${number}`);
+		if (tracker.has(number, parentHash) !== false) return new Error(`has() must know no other ${number}`);
+		if (tracker.has(number + 1, hash) === true) return new Error("has() must compare the number");
+	}
+	if (tracker.has(-1, "") !== null) return new Error("has() can't know what is before the first block");
+	return null;
+}
+
 export type HeadFixture = Awaited<ReturnType<typeof startHeadFixture>>;
 
 /** Calls a method of the node itself, not through the tracker. */
@@ -80,6 +91,7 @@ export async function startHeadFixture(
 		{ client, clock: systemClock, log: silentLogger },
 	);
 	const mirror = new ChainMirror();
+	const { kept } = options.limits ?? { kept: 128 };
 	const tracker = new HeadTracker(
 		{ pollMs: 25, ...options },
 		{
@@ -103,6 +115,7 @@ export async function startHeadFixture(
 		if (tracker.next()?.number !== update.head.number + 1)
 			mirror.fault ??= new Error("next() must be the block after that head");
 		mirror.apply(update);
+		mirror.fault ??= faultOfHas(tracker, mirror.blocks.slice(-kept));
 		await gate;
 		runningListeners -= 1;
 	});

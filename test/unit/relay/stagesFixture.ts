@@ -8,6 +8,7 @@ import type { Broadcaster } from "../../../relay/broadcast/fanout.ts";
 import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
+import type { FoundInclusion } from "../../../relay/inclusion/receipts.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
 import { SenderRunner } from "../../../relay/senderRunner.ts";
 import { TransactionDisk } from "../../../relay/transactions/disk.ts";
@@ -99,6 +100,8 @@ class FakeBuilders implements Broadcaster {
 class FakeNode {
 	readonly nonces = new Map<string, bigint>();
 	readonly mined = new Map<string, Inclusion>();
+	/** Hashes whose receipts are of a block that is not followed. */
+	readonly otherFork = new Set<string>();
 	down = false;
 	/** How often it was asked about an account. */
 	asked = 0;
@@ -117,9 +120,10 @@ class FakeNode {
 	fresh(address: string) {
 		return this.get(address);
 	}
-	async inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]> {
+	async inclusions(hashes: readonly string[], maxBlock: number): Promise<FoundInclusion[]> {
 		if (this.down) throw new UpstreamError("timeout");
 		return hashes.map((hash) => {
+			if (this.otherFork.has(hash)) return "unfollowed";
 			const found = this.mined.get(hash);
 			return found !== undefined && found.block <= maxBlock ? found : null;
 		});

@@ -10,8 +10,9 @@ import { fails, startProxiedChain } from "../chain/nodeFixture.ts";
 const NEVER = `0x${"77".repeat(32)}`;
 
 const { proxy, reader, mine, send } = await startProxiedChain();
-const inclusions = (hashes: readonly string[], maxBlock = 1_000) =>
-	receiptReader({ node: reader() }).inclusions(hashes, maxBlock);
+/** `has`: whether we follow the block of a receipt; null: it is before the blocks that we remember. */
+const inclusions = (hashes: readonly string[], maxBlock = 1_000, has: () => boolean | null = () => true) =>
+	receiptReader({ node: reader(), chain: { has } }).inclusions(hashes, maxBlock);
 
 describe("receiptReader", () => {
 	test("many are asked for by the hundred, and answered in their order", async () => {
@@ -24,7 +25,7 @@ describe("receiptReader", () => {
 		);
 		const found = await inclusions(asked);
 		assert.deepEqual(
-			found.map((one) => one?.hash ?? null),
+			found.map((one) => (one === "unfollowed" ? one : (one?.hash ?? null))),
 			asked.map((hash) => (mined.includes(hash) ? hash : null)),
 		);
 		assert.equal(proxy.requests, 11);
@@ -59,6 +60,33 @@ describe("receiptReader", () => {
 		proxy.setFault(result({ ...receipt, blockNumber: null, blockHash: null, transactionIndex: null }));
 		assert.deepEqual(await inclusions([NEVER]), [null]);
 		proxy.setFault(result({ ...receipt, status: undefined, root: receipt.blockHash }));
-		assert.equal((await inclusions([NEVER]))[0]?.reverted, false);
+		const [found] = await inclusions([NEVER]);
+		assert.deepEqual(found, {
+			...{ hash: NEVER, block: 5, blockHash: receipt.blockHash, index: 2, reverted: false },
+		});
+	});
+
+	test("one of a block that we don't follow counts as neither mined nor not mined", async () => {
+		const mined = await send(2, 0);
+		await mine();
+		const [found] = await inclusions([mined]);
+		assert.ok(found !== null && found !== "unfollowed");
+		assert.deepEqual(await inclusions([mined], 1_000, () => false), ["unfollowed"]);
+		assert.deepEqual(await inclusions([mined], found?.block ?? 0, () => false), ["unfollowed"]);
+	});
+
+	test("that of a block before those that we remember counts if the node has the same block at its number", async () => {
+		const mined = [await send(3, 0), await send(3, 1)];
+		await mine();
+		const older = () => null;
+		proxy.reset();
+		const found = await inclusions(mined, 1_000, older);
+		assert.deepEqual(found, await inclusions(mined));
+		const asked = proxy.calls().filter(({ method }) => method === "eth_getBlockByNumber");
+		assert.equal(asked.length, 1, "one for both");
+		proxy.setFault(result({ ...receipt, blockNumber: "0x1" }), { times: 1 });
+		assert.deepEqual(await inclusions([NEVER], 1_000, older), ["unfollowed"]);
+		proxy.setFault(result(null), { methods: ["eth_getBlockByNumber"] });
+		await assert.rejects(inclusions(mined, 1_000, older), fails("notJsonRpc"));
 	});
 });

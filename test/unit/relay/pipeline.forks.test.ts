@@ -1,0 +1,83 @@
+// What a node tells of another fork than the relay follows, as one of several behind a load balancer may: a receipt of a block that
+// is not followed ends nothing, and what it would have ended goes on as soon as the node tells of the followed chain again.
+
+import assert from "node:assert/strict";
+import { WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
+import { privateTransaction } from "../../support/txFactory.ts";
+import { blocks, SENDER, scenario } from "./stagesFixture.ts";
+
+scenario(
+	"a followed block has it, and its receipt is of another one: it is mined once the receipt says so",
+	async (fixture) => {
+		const tx = privateTransaction();
+		await fixture.take(tx);
+		fixture.node.otherFork.add(tx.tx.hash);
+		const mining = fixture.block({ mined: [tx] });
+		await fixture.clock.advance(1_000);
+		await mining;
+		assert.equal(fixture.stage(tx), "BROADCAST");
+		fixture.builders.take();
+		await fixture.block();
+		assert.deepEqual(fixture.builders.take(), [], "nothing is sent that a block has");
+		fixture.node.otherFork.clear();
+		await fixture.block();
+		const { stage, block } = fixture.records.get(tx.tx.hash)?.record ?? {};
+		assert.deepEqual([stage, block], ["INCLUDED", 101]);
+	},
+);
+
+scenario("none of a followed block ever comes: it expires with the watching", async (fixture) => {
+	const tx = privateTransaction();
+	await fixture.take(tx);
+	fixture.node.otherFork.add(tx.tx.hash);
+	const mining = fixture.block({ mined: [tx] });
+	await fixture.clock.advance(1_000);
+	await mining;
+	await blocks(fixture, WATCH_BLOCKS - 1);
+	assert.equal(fixture.stage(tx), "BROADCAST");
+	await fixture.block();
+	assert.equal(fixture.stage(tx), "EXPIRED");
+});
+
+for (const path of ["fast", "noreverts"] as const) {
+	scenario(`nonce and receipt are of another fork (/${path}): neither mined nor dropped`, async (fixture) => {
+		const tx = privateTransaction({ path });
+		await fixture.take(tx);
+		fixture.node.otherFork.add(tx.tx.hash);
+		await fixture.block({ used: { [SENDER]: 1n } });
+		assert.equal(fixture.stage(tx), "BROADCAST");
+		fixture.node.otherFork.clear();
+		fixture.node.nonces.clear();
+		fixture.builders.take();
+		await fixture.clock.advance(1_000);
+		await fixture.block();
+		assert.equal(fixture.stage(tx), "BROADCAST");
+		assert.match(fixture.builders.take().at(-1) ?? "", /^send 0 for 103/);
+		await fixture.block({ mined: [tx] });
+		assert.equal(fixture.stage(tx), "INCLUDED");
+	});
+}
+
+scenario(
+	"after a gap: what is mined stays so, and what is pending is sent to nobody, until the node tells",
+	async (fixture) => {
+		const mined = privateTransaction();
+		const pending = privateTransaction({ nonce: 1 });
+		await fixture.take(mined, pending);
+		await fixture.block({ mined: [mined] });
+		for (const { tx } of [mined, pending]) fixture.node.otherFork.add(tx.hash);
+		fixture.builders.take();
+		const working = fixture.work([], [], true);
+		await fixture.clock.advance(1_000);
+		await working;
+		assert.deepEqual(fixture.stages(mined, pending), ["INCLUDED", "BROADCAST"]);
+		assert.deepEqual(fixture.builders.take(), []);
+		fixture.node.otherFork.clear();
+		const { head } = fixture;
+		fixture.node.mined.set(pending.tx.hash, {
+			...{ hash: pending.tx.hash, block: head.number, blockHash: head.hash, index: 1, reverted: false },
+		});
+		await fixture.block();
+		assert.deepEqual(fixture.stages(mined, pending), ["INCLUDED", "INCLUDED"]);
+	},
+);
