@@ -215,6 +215,7 @@ test("one IP address is one client however it is written, and nothing else is an
 		"::FFFF:198.51.100.1",
 		"::ffff:c633:6401",
 		"[::ffff:c633:6401]:443",
+		"64:ff9b::198.51.100.1",
 		"198.51.100.1:80",
 		" 198.51.100.1 ",
 	]) {
@@ -223,7 +224,7 @@ test("one IP address is one client however it is written, and nothing else is an
 	const others = [
 		"198.51.100.10",
 		"::198.51.100.1",
-		"64:ff9b::198.51.100.1",
+		"64:ff9b:1::198.51.100.1",
 		"198.51.100.1, 203.0.113.9",
 		"198.051.100.001",
 		"web 198.51.100.1",
