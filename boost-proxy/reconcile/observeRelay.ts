@@ -141,7 +141,7 @@ export class RelayObserver {
 		else if (ending === "cancelled" && row.ownersPending)
 			rows.change(row.hash, (one) => markAbandoned({ ...one, ownersPending: false }, "relay"));
 		else if (ending === "cancelled" || ending === "replaced") {
-			// Who has cancelled it the relay does not tell: for boost it was its sender, for all.
+			// The relay does not report who cancelled it. Boost assumes its sender, which ends it for all owners.
 			endByUser(this.#context, row, ending, "relay");
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
 			// The relay abandoned it, but the fallback still holds it.

@@ -65,8 +65,8 @@ export class Cancels {
 
 	/**
 	 * Cancels `hash`. The relay decides whether the client may while it is available, else the same rule on the row's address.
-	 * Throws RpcError `rejected` if it is not pending, the client may not, or others still want it; `unavailable` if no holder can be reached, or if it
-	 * is not known what other boost instances have.
+	 * Throws RpcError `rejected` if it is not pending, the client may not, or others still want it; `unavailable` if no holder can be
+	 * reached, or if it is not known what other boost instances have.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
 		const { rows, others, failover } = this.#dependencies;

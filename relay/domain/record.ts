@@ -29,8 +29,8 @@ export function isUserEnd(event: LifeEvent): event is UserEnd {
 }
 
 /**
- * The record of one transaction. Only {@link fold}, {@link setOwners}, {@link endForAll} and the archive change it. Numbers fit JSON; wei, gas and nonce
- * are decimal strings.
+ * The record of one transaction. Only {@link fold}, {@link setOwners}, {@link endForAll} and the archive change it. Numbers fit
+ * JSON; wei, gas and nonce are decimal strings.
  */
 export interface TransactionRecord {
 	readonly hash: string;

@@ -11,7 +11,7 @@ export interface DayFigures {
 	bids: number;
 	/** Plain bundles. */
 	bundles: number;
-	/** Those that builders had, as far as that is told. */
+	/** Those that builders had, as far as that has been reported. */
 	places: number;
 	landed: number;
 	/** Replaced or cancelled by their owner. */

@@ -95,7 +95,7 @@ export const service_searcherStats = coreMethod({
 				day: z.string().describe("2026-01-31, UTC"),
 				bids: z.number().describe("once for each block"),
 				bundles: z.number().describe("plain ones, once for each block"),
-				places: z.number().describe("of these, with builders, as far as that is told"),
+				places: z.number().describe("of these, those that builders had, as far as that has been reported"),
 				landed: z.number(),
 				withdrawn: z.number().describe("replaced or cancelled by you"),
 				paid: wei,
