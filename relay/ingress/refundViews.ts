@@ -4,7 +4,7 @@
 import { READ_SIGNATURE } from "../../shared/client.ts";
 import { type Clock, isoTime } from "../../shared/clock.ts";
 import { parseAddress } from "../../shared/ethereum/hex.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
+import { type HttpAnswer, jsonAnswer, VARY_ACCEPT } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { RefundRow } from "../domain/refundRow.ts";
 import type { RefundPage, RefundTable, Sums, Totals } from "../transactions/refundTable.ts";
@@ -19,7 +19,6 @@ export interface RefundRouteDependencies {
 /** As much as 1,000 rows take: like `eth_getLogs`. */
 export const REFUNDS_WEIGHT = 10;
 const BLOCK = /^\d{1,12}$/;
-const VARY = { vary: "accept" };
 const COLUMNS = [
 	"block",
 	"blockHash",
@@ -59,7 +58,7 @@ export function refundsRoute(dependencies: RefundRouteDependencies): Route {
 			const next = page.nextToBlock === null ? null : nextPath(address, query, page.nextToBlock);
 			return format === "csv"
 				? csvAnswer(address, page, next)
-				: jsonAnswer(200, refundsView(address, dependencies.refunds.since, page, next), VARY);
+				: jsonAnswer(200, refundsView(address, dependencies.refunds.since, page, next), VARY_ACCEPT);
 		},
 	};
 }
@@ -77,7 +76,7 @@ function judge(
 }
 
 function refused(status: number, error: string): HttpAnswer {
-	return jsonAnswer(status, { error }, VARY);
+	return jsonAnswer(status, { error }, VARY_ACCEPT);
 }
 
 /** Where the next part is: the same question, up to an earlier block. */
@@ -115,7 +114,7 @@ function csvAnswer(address: string, { rows }: RefundPage, next: string | null): 
 		body: `${[COLUMNS.join(","), ...lines].join("\r\n")}\r\n`,
 		contentType: "text/csv; charset=utf-8; header=present",
 		headers: {
-			...VARY,
+			...VARY_ACCEPT,
 			"content-disposition": `attachment; filename="refunds-${address}.csv"`,
 			...(next === null ? {} : { link: `<${next}>; rel="next"` }),
 		},

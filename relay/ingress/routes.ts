@@ -11,7 +11,7 @@ import {
 	eventsText,
 	wholeEventStream,
 } from "../../shared/http/eventStreams.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
+import { type HttpAnswer, jsonAnswer, VARY_ACCEPT } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { ShownEvent, TxEvent } from "../domain/events.ts";
 import type { TransactionRecord } from "../domain/record.ts";
@@ -105,8 +105,6 @@ const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no transaction with this
 const NO_HASH: HttpAnswer = jsonAnswer(400, {
 	error: "expected a transaction hash of 32 bytes as 0x hex",
 });
-/** Caches must keep the two forms apart. */
-const VARY = { vary: "accept" };
 
 /**
  * The route. As server-sent events: first the past events in order of time, then each new one, one message each, for
@@ -135,7 +133,7 @@ function transactionEventsRoute(dependencies: TransactionEventsDependencies): Ro
 			if (asksForEvents(request.headers.accept)) {
 				return eventStream(request, record, dependencies);
 			}
-			return jsonAnswer(200, views.events(record), VARY);
+			return jsonAnswer(200, views.events(record), VARY_ACCEPT);
 		},
 	};
 }

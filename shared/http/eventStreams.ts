@@ -4,7 +4,7 @@
 import { clientOf } from "../client.ts";
 import type { Clock, Timer } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
-import { type HttpAnswer, jsonAnswer, type RequestHead, retryAfter } from "./messages.ts";
+import { type HttpAnswer, jsonAnswer, type RequestHead, retryAfter, VARY_ACCEPT } from "./messages.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
 const EVENT_STREAM = "text/event-stream";
@@ -40,7 +40,7 @@ const HEADERS = {
 	"cache-control": "no-store, no-transform",
 	// nginx, and what is based on it, buffers answers.
 	"x-accel-buffering": "no",
-	vary: "accept",
+	...VARY_ACCEPT,
 };
 
 const ANSWER = { status: 200, contentType: `${EVENT_STREAM}; charset=utf-8`, headers: HEADERS };

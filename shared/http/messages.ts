@@ -26,6 +26,9 @@ export interface HttpAnswer {
 	readonly refusal?: RpcError;
 }
 
+/** Header of an answer whose form depends on `Accept`: caches must keep the forms apart. */
+export const VARY_ACCEPT = { vary: "accept" } as const;
+
 /** The HTML page of a path, or null. */
 export type PageFinder = (path: string) => HttpAnswer | null;
 
@@ -72,7 +75,10 @@ export function retryAfter(ms: number): string {
 	return String(Math.max(1, Math.ceil(ms / 1000)));
 }
 
-/** Writes `answer`'s head, with the request's id; no cache may keep it unless it says so. `standing` are default headers of the server, which the answer may override. */
+/**
+ * Writes `answer`'s head, with the request's id. No cache may keep an answer that does not say so. `standing`: default headers of
+ * the server, which the answer may override.
+ */
 export function writeHead(
 	response: ServerResponse,
 	answer: HttpAnswer,
@@ -89,7 +95,7 @@ export function writeHead(
 		head["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
 	}
 	head["access-control-allow-origin"] = "*";
-	// Of what changes at any moment, or is one client's, a cache would show an old one, or another's. None keeps an answer to a POST.
+	// A cache would return an old status, or another client's. None keeps an answer to a POST.
 	if (response.req.method !== "POST") head["cache-control"] = "no-store";
 	head[REQUEST_ID] = requestId;
 	Object.assign(head, standing);

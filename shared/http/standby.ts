@@ -7,7 +7,7 @@ import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { readTarget } from "./callContext.ts";
 import type { ConnectionsOptions } from "./connections.ts";
-import { type HttpAnswer, jsonAnswer, notServingAnswer } from "./messages.ts";
+import { type HttpAnswer, jsonAnswer, notServingAnswer, VARY_ACCEPT } from "./messages.ts";
 import type { RequestProxy, Route } from "./routes.ts";
 import { createHttpServer, type Handover, type HttpServer, startListening } from "./server.ts";
 
@@ -26,7 +26,7 @@ type HeldRequest = Handover["requests"][number];
 /** Maximum requests held; further ones are refused at once. */
 const MAX_HELD = 1_000;
 /** To GET of `/`: a host that checks nothing else ends the other process only when this one is up. */
-export const UP = jsonAnswer(200, { name: "leeward", ready: false }, { vary: "accept" });
+export const UP = jsonAnswer(200, { name: "leeward", ready: false }, VARY_ACCEPT);
 
 export class Standby {
 	readonly #options: StandbyOptions;

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
-import { type HttpAnswer, jsonAnswer, type PageFinder } from "../http/messages.ts";
+import { type HttpAnswer, jsonAnswer, type PageFinder, VARY_ACCEPT } from "../http/messages.ts";
 import type { Route } from "../http/routes.ts";
 import { choices, type Endpoint, visibilityRows } from "./endpoints.ts";
 
@@ -29,7 +29,7 @@ export const PAGE_HEADERS = {
 	"x-content-type-options": "nosniff",
 	"referrer-policy": "no-referrer",
 	// The same path answers JSON to other clients.
-	vary: "accept",
+	...VARY_ACCEPT,
 };
 const ASSETS = [
 	...["style.css", "wallet.css", "icon.svg", "common.js", "live.js", "typed.js"],
@@ -68,7 +68,7 @@ export function createPages(
 	);
 	const operatorPaths = OPERATOR_PATHS[service];
 	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
-	const root = jsonAnswer(200, about, { vary: PAGE_HEADERS.vary });
+	const root = jsonAnswer(200, about, VARY_ACCEPT);
 	return {
 		find(path) {
 			if (path === "/") return home;
