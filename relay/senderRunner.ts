@@ -212,15 +212,15 @@ export class SenderRunner {
 		const hashes = used.map((entry) => entry.transaction.tx.hash);
 		const found = await inclusions.inclusions(hashes, account.block);
 		if (tip.head()?.hash !== head.hash) return false;
-		// Perhaps their nonces are used in that other block alone.
-		if (found.includes("unfollowed")) throw new UpstreamError("notJsonRpc");
+		const followed = found.filter((one) => one !== "unfollowed");
+		// Their nonces may be used only in a block that is not followed.
+		if (followed.length < found.length) throw new UpstreamError("notJsonRpc");
 		used.forEach((entry, i) => {
 			if (!pool.holds(entry)) return;
 			const { transaction } = entry;
 			const known = records.get(transaction.tx.hash);
-			const mined = found[i];
-			const isMined = mined && mined !== "unfollowed";
-			if (isMined && known) transactions.included({ transaction, record: known.record }, mined);
+			const mined = followed[i];
+			if (mined && known !== undefined) transactions.included({ transaction, record: known.record }, mined);
 			else transactions.dropped(entry, head.number);
 		});
 		return true;

@@ -39,6 +39,11 @@ export function parseHash(text: string): string | null {
 	return parseFixedHex(text, 32);
 }
 
+/** The lower-case signature (r, s and v), or null unless `text` is `0x` and 130 hex digits. */
+export function parseSignature(text: string): string | null {
+	return parseFixedHex(text, 65);
+}
+
 /** A JSON-RPC quantity: `0x` and hex digits without leading zeros. Throws a RangeError for negative values. */
 export function toQuantity(value: bigint | number): string {
 	if (value < 0) throw new RangeError("a quantity cannot be negative");

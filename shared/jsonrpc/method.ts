@@ -2,7 +2,14 @@
 // (https://spec.open-rpc.org), so that it always agrees with the checks.
 
 import { z } from "zod";
-import { hexToBytes, parseAddress, parseHash, parseQuantity, toQuantity } from "../ethereum/hex.ts";
+import {
+	hexToBytes,
+	parseAddress,
+	parseHash,
+	parseQuantity,
+	parseSignature,
+	toQuantity,
+} from "../ethereum/hex.ts";
 import { didYouMean } from "../nearest.ts";
 import { quotable } from "./answers.ts";
 import { RpcError } from "./errors.ts";
@@ -293,9 +300,11 @@ export const hash = readString("a hash of 32 bytes as 0x hex", "^0[xX][0-9a-fA-F
 /** 20 bytes, to lower-case hex. Checksums are ignored. */
 export const address = readString("an address of 20 bytes as 0x hex", "^0[xX][0-9a-fA-F]{40}$", parseAddress);
 
-/** 65 bytes: r, s and v. */
-export const signature = readString("a signature of 65 bytes as 0x hex", "^0[xX][0-9a-fA-F]{130}$", (text) =>
-	/^0x[0-9a-f]{130}$/i.test(text) ? text : null,
+/** 65 bytes (r, s and v), to lower-case hex. */
+export const signature = readString(
+	"a signature of 65 bytes as 0x hex",
+	"^0[xX][0-9a-fA-F]{130}$",
+	parseSignature,
 );
 
 const HEX_PATTERN = "^0[xX](?:[0-9a-fA-F]{2})*$";

@@ -116,7 +116,11 @@ export class Lease {
 
 	/** The fencing token for writes, as {@link TERM} has it. Throws {@link StoreLostError}. */
 	get term(): string {
-		return `${this.number} ${this.secret}`;
+		return this.#termOf(this.number);
+	}
+
+	#termOf(number: string | number | null): string {
+		return `${number} ${this.secret}`;
 	}
 
 	/** Takes the lease. Throws {@link StoreInUseError} or the database's error. */
@@ -226,7 +230,7 @@ export class Lease {
 		try {
 			session ??= await this.#lockedSession();
 			// The old session may still hold the lock if the server has not noticed its end.
-			const values = [this.#store, `${this.#epoch} ${this.secret}`];
+			const values = [this.#store, this.#termOf(this.#epoch)];
 			const query =
 				session === null
 					? database.query({ text: CHECK, values })

@@ -2,19 +2,25 @@
 // is not followed ends nothing, and what it would have ended goes on as soon as the node tells of the followed chain again.
 
 import assert from "node:assert/strict";
-import { WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
+import { type PrivateTransaction, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
 import { privateTransaction } from "../../support/txFactory.ts";
-import { blocks, SENDER, scenario } from "./stagesFixture.ts";
+import { blocks, SENDER, type StagesFixture, scenario } from "./stagesFixture.ts";
+
+/** Submits a transaction that is in the next block, while the node has its receipt from another one at that height. */
+async function minedInBoth(fixture: StagesFixture): Promise<PrivateTransaction> {
+	const tx = privateTransaction();
+	await fixture.take(tx);
+	fixture.node.otherFork.add(tx.tx.hash);
+	const mining = fixture.block({ mined: [tx] });
+	await fixture.clock.advance(1_000);
+	await mining;
+	return tx;
+}
 
 scenario(
 	"a followed block has it, and its receipt is of another one: it is mined once the receipt says so",
 	async (fixture) => {
-		const tx = privateTransaction();
-		await fixture.take(tx);
-		fixture.node.otherFork.add(tx.tx.hash);
-		const mining = fixture.block({ mined: [tx] });
-		await fixture.clock.advance(1_000);
-		await mining;
+		const tx = await minedInBoth(fixture);
 		assert.equal(fixture.stage(tx), "BROADCAST");
 		fixture.builders.take();
 		await fixture.block();
@@ -27,12 +33,7 @@ scenario(
 );
 
 scenario("none of a followed block ever comes: it expires with the watching", async (fixture) => {
-	const tx = privateTransaction();
-	await fixture.take(tx);
-	fixture.node.otherFork.add(tx.tx.hash);
-	const mining = fixture.block({ mined: [tx] });
-	await fixture.clock.advance(1_000);
-	await mining;
+	const tx = await minedInBoth(fixture);
 	await blocks(fixture, WATCH_BLOCKS - 1);
 	assert.equal(fixture.stage(tx), "BROADCAST");
 	await fixture.block();
