@@ -4,7 +4,7 @@ import { after, afterEach, describe } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { disableHook, enableHook } from "./asyncHook.ts";
 import { begins } from "./begin.ts";
-import { endInTime } from "./endInTime.ts";
+import { endInTime, type FileEnd, fileEnd } from "./endInTime.ts";
 import { prepareStores } from "./engine.ts";
 import { reportLogs } from "./processLogs.ts";
 
@@ -38,6 +38,7 @@ export async function runFiles(
 	afterEach(reportLogs);
 	afterEach(throwUncaught);
 	await prepareStores();
+	const ends: FileEnd[] = [fileEnd("the process itself")];
 	for (const { name, url } of files) {
 		if (!begins(folder, name)) continue;
 		enableHook();
@@ -46,6 +47,7 @@ export async function runFiles(
 			describe(name, { timeout: fileMs }, async () => {
 				await import(url);
 				after(() => {
+					ends.push(fileEnd(name));
 					ended();
 					throwUncaught();
 				});
@@ -53,7 +55,7 @@ export async function runFiles(
 			});
 		});
 	}
-	after(() => endInTime(END_MS));
+	after(() => endInTime(END_MS, ends));
 }
 
 function throwUncaught(): void {
