@@ -220,6 +220,14 @@ export class RelayFixture {
 		return { block: Number(blockNumber), ok: status === "0x1", index: Number(transactionIndex) };
 	}
 
+	/** Waits until the relay that is asked no longer follows a block with `tx`. An edge follows the chain by itself. */
+	async leftBlock(tx: Signed): Promise<void> {
+		await until(`${tx.hash} is in no block`, async () => {
+			const { result, error } = await this.system.client.ask("eth_getTransactionReceipt", [tx.hash]);
+			return error === undefined && result === null;
+		});
+	}
+
 	/** Sends `tx` to the node's public mempool. */
 	async publish(tx: Signed): Promise<void> {
 		await this.system.chain.rpc("eth_sendRawTransaction", [tx.raw]);

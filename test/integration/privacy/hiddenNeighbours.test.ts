@@ -161,6 +161,7 @@ describe("hidden transactions after a shared one", () => {
 			await one.view.look("mined");
 			const release = fixture.system.node?.hold();
 			await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
+			await fixture.leftBlock(one.tx);
 			await fixture.reaches(one.tx, "BROADCAST");
 			await answered(one.tx);
 			await one.view.look("pending again");
