@@ -65,7 +65,7 @@ const DELIVERY_MS = 3_500;
 /** The share of a request's time that it may wait for a database that does not answer yet. */
 const HELD_SHARE = 0.8;
 const RECONCILE_TICK_MS = 1_000;
-/** How long a mined row can be reopened. */
+/** How long a row that the chain ended can be reopened. */
 const REORG_SLOTS = 12;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;

@@ -52,15 +52,15 @@ export interface Notes {
 	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
 	readonly unknown: Record<UpstreamName, number>;
 	readonly losses: Record<UpstreamName, number>;
-	/** Live: when the chain was last asked. Mined: when it ended, or the relay or the chain was last asked. */
+	/** Live: when the chain was last asked. Ended by the chain: when that was, or the relay or the chain was last asked. */
 	checkedAt: number;
-	/** Live: how often in a row its nonce was used but it had no receipt. Mined: how often in a row the receipt was missing. */
-	missingReceipts: number;
+	/** Live: how often in a row its nonce was used but it had no receipt. Ended by the chain: how often in a row it did not confirm that. */
+	contradictions: number;
 	/** When the fallback's status page was last read. */
 	pageReadAt: number;
 	/** Since when the fallback has it, in ms since the epoch; 0: it has not, or since before this process. */
 	fallbackSince: number;
-	/** Mined, and the relay has no record: only the chain shows a reorganisation. */
+	/** Ended by the chain, and the relay has no record: only the chain shows a reorganisation. */
 	byChain: boolean;
 }
 
@@ -191,7 +191,7 @@ export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 		unknown: { relay: 0, fallback: 0 },
 		losses: { relay: 0, fallback: 0 },
 		checkedAt: never,
-		missingReceipts: 0,
+		contradictions: 0,
 		pageReadAt: never,
 		fallbackSince: 0,
 		byChain: false,
@@ -269,7 +269,7 @@ export function isLifeOver(
 	return now >= aliveUntil + graceMs && monotonic >= notes.aliveUntil + graceMs;
 }
 
-/** Whether its bytes are still needed: it is live, or mined and can be reopened. */
+/** Whether its bytes are still needed: it is live, or the chain ended it and it can be reopened. */
 export function keepsBytes(row: Row | null): boolean {
 	return row !== null && row.bytes > 0;
 }
@@ -433,13 +433,16 @@ export function endRow(
 	const { desired = "live" } = one;
 	const givesWay = desired === "live" || desired === "expired" || desired === "dropped";
 	const isNewEnding = givesWay && desired !== ending;
-	const canReopen = ending === "mined" && one.bytes !== undefined && one.bytes > 0;
+	// A reorganisation may undo both.
+	const isByChain =
+		ending === "mined" || (ending === "dropped" && UPSTREAMS.some((by) => isHolder(one.at?.[by] ?? ABSENT)));
+	const canReopen = isByChain && one.bytes !== undefined && one.bytes > 0;
 	const kept = canReopen || !isNewEnding ? (one as Row) : stripRow(one);
 	const done = isNewEnding ? { ...kept, desired: ending, endedAt: now } : kept;
 	return cancelAt.reduce<Row>((row, by) => setCancelPending(row, by, true), done);
 }
 
-/** A mined transaction is no longer in the chain. */
+/** The block that ended it is no longer in the chain. */
 export function reopenRow(
 	row: Row,
 	{ aliveUntil, version, notes }: Pick<Row, "aliveUntil" | "version" | "notes">,

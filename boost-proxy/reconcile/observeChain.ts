@@ -2,7 +2,7 @@
 
 import { inSlices } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
-import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { Row } from "../domain/row.ts";
 import {
 	currentRow,
@@ -10,7 +10,7 @@ import {
 	QUESTION_MS,
 	relayReportsReorg,
 	reopen,
-	takeDueMined,
+	takeDueEnded,
 } from "./observed.ts";
 import type { RelayObserver } from "./observeRelay.ts";
 
@@ -38,14 +38,14 @@ export class ChainObserver {
 	}
 
 	/**
-	 * Asks about the accounts that were not checked the longest, then about recently mined rows. Resolves with the ms that it took
+	 * Asks about the accounts that were not checked the longest, then about rows that the chain ended lately. Resolves with the ms that it took
 	 * to go through all rows.
 	 */
 	async ask(): Promise<number> {
 		const { stopping } = this.#context;
 		const { senders, scanMs } = await this.#dueSenders();
 		if (senders.length > 0 && !stopping.aborted) await this.#askForLive(senders);
-		if (!stopping.aborted) await this.#askForMined();
+		if (!stopping.aborted) await this.#askForEnded();
 		return scanMs;
 	}
 
@@ -86,7 +86,7 @@ export class ChainObserver {
 				if (next === null) return;
 				if (next > row.nonce) used.push(row);
 				else {
-					row.notes.missingReceipts = 0;
+					row.notes.contradictions = 0;
 					this.#expire(row, 0);
 				}
 			});
@@ -94,23 +94,25 @@ export class ChainObserver {
 		for (let at = 0; at < used.length && !stopping.aborted; at += MAX_CALLS) {
 			const some = used.slice(at, at + MAX_CALLS);
 			const receipts = await this.#receipts(some);
-			await inSlices(some.entries(), clock, ([i, row]) => this.#endUsedNonce(row, receipts?.[i]));
+			await inSlices(some.entries(), clock, ([i, row]) => this.#endMined(row, receipts?.[i]));
+			await inSlices(some.entries(), clock, ([i, row]) => this.#endOvertaken(row, receipts?.[i]));
 		}
 	}
 
-	/** Its nonce is used: it was mined itself, or another transaction was. */
-	#endUsedNonce(asked: Row, receipt: RpcAnswer | undefined): void {
+	/** Its nonce is used, by itself. */
+	#endMined(asked: Row, receipt: RpcAnswer | undefined): void {
+		const row = currentRow(this.#context, asked);
+		if (row !== null && receipt?.ok === true && receipt.result !== null) this.#context.rows.end(row, "mined");
+	}
+
+	/** Its nonce is used, by another transaction: a row's, which has replaced it, or one from elsewhere. */
+	#endOvertaken(asked: Row, receipt: RpcAnswer | undefined): void {
 		const { rows } = this.#context;
 		const row = currentRow(this.#context, asked);
-		if (row === null || receipt?.ok !== true) return;
-		if (receipt.result !== null) {
-			rows.end(row, "mined");
-			return;
-		}
-		row.notes.missingReceipts += 1;
-		if (row.notes.missingReceipts < EQUAL_ANSWERS) return;
-		const isReplaced = hasSibling(rows.liveOf(row.from), row) || hasSibling(rows.mined(), row);
-		rows.end(row, isReplaced ? "replaced" : "dropped");
+		if (row === null || receipt?.ok !== true || receipt.result !== null) return;
+		row.notes.contradictions += 1;
+		if (row.notes.contradictions < EQUAL_ANSWERS) return;
+		rows.end(row, hasMinedSibling(rows.reopenable(), row) ? "replaced" : "dropped");
 	}
 
 	/** Expires a row whose time has been over for `ms`. */
@@ -121,20 +123,21 @@ export class ChainObserver {
 		if (row !== null && rows.isOver(row, ms, ms > 0)) rows.end(row, "expired");
 	}
 
-	/** Reopens mined rows whose receipt has disappeared in a reorganisation. */
-	async #askForMined(): Promise<void> {
-		const due = takeDueMined(
+	/** Reopens rows that a reorganisation brings back: mined ones whose receipt has disappeared, and dropped ones whose nonce is free. */
+	async #askForEnded(): Promise<void> {
+		const due = takeDueEnded(
 			this.#context,
 			MAX_CALLS,
 			(row) => !this.#relay.canBeAsked || !relayReportsReorg(row),
 		);
-		const receipts = due.length === 0 ? null : await this.#receipts(due);
+		if (due.length === 0) return;
+		const answers = await this.#context.chain.batch(due.map(questionOf), QUESTION_MS);
 		for (const [i, row] of due.entries()) {
 			const { hash, version, notes } = row;
-			const receipt = receipts?.[i];
-			if (receipt?.ok !== true || this.#context.rows.get(hash)?.version !== version) continue;
-			notes.missingReceipts = receipt.result === null ? notes.missingReceipts + 1 : 0;
-			if (notes.missingReceipts >= EQUAL_ANSWERS) reopen(this.#context, row);
+			const isEnd = confirmsEnd(row, answers?.[i]);
+			if (isEnd === null || this.#context.rows.get(hash)?.version !== version) continue;
+			notes.contradictions = isEnd ? 0 : notes.contradictions + 1;
+			if (notes.contradictions >= EQUAL_ANSWERS) reopen(this.#context, row);
 		}
 	}
 
@@ -153,7 +156,23 @@ export class ChainObserver {
 	}
 }
 
-function hasSibling(rows: Iterable<Row>, row: Row): boolean {
-	for (const one of rows) if (one.from === row.from && one.nonce === row.nonce && one !== row) return true;
+/** What shows whether the chain still ends a row. */
+function questionOf({ desired, hash, from }: Row): RpcCall {
+	return desired === "mined"
+		? { method: "eth_getTransactionReceipt", params: [hash] }
+		: { method: "eth_getTransactionCount", params: [from, "latest"] };
+}
+
+/** Whether the answer to {@link questionOf} shows that the chain still ends it; null: it shows nothing. */
+function confirmsEnd({ desired, nonce }: Row, answer: RpcAnswer | undefined): boolean | null {
+	if (answer?.ok !== true) return null;
+	if (desired === "mined") return answer.result !== null;
+	const next = parseNodeQuantity(answer.result);
+	return next === null ? null : next > nonce;
+}
+
+function hasMinedSibling(ended: Iterable<Row>, { from, nonce }: Row): boolean {
+	for (const one of ended)
+		if (one.desired === "mined" && one.from === from && one.nonce === nonce) return true;
 	return false;
 }

@@ -15,7 +15,7 @@ import {
 	QUESTION_MS,
 	relayReportsReorg,
 	reopen,
-	takeDueMined,
+	takeDueEnded,
 } from "./observed.ts";
 
 const METHOD_NOT_FOUND = -32601;
@@ -25,8 +25,8 @@ const BATCH = 1_000;
 const MAX_QUESTIONS = 20;
 /** Stages handled before the event loop is let go, so that submissions do not wait. */
 const STAGES_AT_ONCE = 10;
-/** The largest share of recently mined rows in a question. */
-const MINED_SHARE = 0.1;
+/** The largest share of rows that the chain ended lately in a question. */
+const ENDED_SHARE = 0.1;
 /** After so many slots, and at least so many ms, without a stage of a row from the relay, the chain is asked about it. */
 const PATIENCE_SLOTS = 2;
 const LEAST_PATIENCE_MS = 2_000;
@@ -69,9 +69,9 @@ export class RelayObserver {
 		if (everything) this.#restOfRound = null;
 		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
 			if (stopping.aborted || !this.canBeAsked) return;
-			const mined = takeDueMined(this.#context, BATCH * MINED_SHARE, relayReportsReorg);
+			const ended = takeDueEnded(this.#context, BATCH * ENDED_SHARE, relayReportsReorg);
 			const mayBeginAnew = !everything || count === 0;
-			const rows = [...this.#nextRows(BATCH - mined.length, mayBeginAnew), ...mined];
+			const rows = [...this.#nextRows(BATCH - ended.length, mayBeginAnew), ...ended];
 			const before = this.#breakerChanges;
 			const stages = rows.length === 0 ? null : await this.#askStages(rows.map(({ hash }) => hash));
 			if (stages === null) return;
@@ -83,7 +83,7 @@ export class RelayObserver {
 				if (row === undefined) continue;
 				const isSteady = before === this.#breakerChanges && !this.#relay.breaker.isUnavailable;
 				if (isLive(row)) this.#takeStage(row, stage, isSteady);
-				else this.#takeMinedStage(row, stage);
+				else this.#takeEndedStage(row, stage);
 			}
 			if (this.#restOfRound === null) return;
 		}
@@ -149,11 +149,12 @@ export class RelayObserver {
 		} else rows.end(row, ending);
 	}
 
-	/** A mined row is open again if the relay reports it as live. */
-	#takeMinedStage({ hash, version, notes }: Row, stage: string | null): void {
+	/** A row that the chain ended is open again if the relay reports it as live, or as ended otherwise, which ends it anew. */
+	#takeEndedStage({ hash, version, notes }: Row, stage: string | null): void {
 		const row = this.#context.rows.get(hash);
 		if (row === null || isLive(row) || row.version !== version) return;
 		if (stage === null) notes.byChain = true;
-		else if (LIVE.includes(stage)) reopen(this.#context, row);
+		else if (LIVE.includes(stage) || (endingOf(stage) ?? row.desired) !== row.desired)
+			reopen(this.#context, row);
 	}
 }

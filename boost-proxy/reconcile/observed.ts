@@ -89,15 +89,15 @@ export function countNoRecord({ rows, clock }: ObserverContext, row: Row, by: Up
 	}
 }
 
-/** Up to `limit` mined rows that match `isWanted` and were not checked in half a slot; they count as checked now. */
-export function takeDueMined(
+/** Up to `limit` rows that the chain ended, match `isWanted` and were not checked in half a slot; they count as checked now. */
+export function takeDueEnded(
 	{ rows, clock, slot }: ObserverContext,
 	limit: number,
 	isWanted: (row: Row) => boolean,
 ): Row[] {
 	const now = clock.monotonic();
 	const taken: Row[] = [];
-	for (const row of rows.mined()) {
+	for (const row of rows.reopenable()) {
 		if (taken.length >= limit) break;
 		if (!isWanted(row) || now - row.notes.checkedAt < slot.ms / 2) continue;
 		row.notes.checkedAt = now;
@@ -106,13 +106,13 @@ export function takeDueMined(
 	return taken;
 }
 
-/** Whether the relay has a record of a mined row, and so would report a reorganisation of its block. */
+/** Whether the relay has a record of a row that the chain ended, and so would report a reorganisation. */
 export function relayReportsReorg({ notes, at }: Row): boolean {
 	return !notes.byChain && isHolder(at.relay);
 }
 
-/** A reorganisation removed the block of a mined row. */
+/** The block that ended a row has left the chain, or was never in it. */
 export function reopen({ rows, log }: ObserverContext, { hash, requestId }: Row): void {
-	log.info("a mined transaction is open again", { hash, request: requestId ?? undefined });
+	log.info("a transaction that the chain ended is open again", { hash, request: requestId ?? undefined });
 	rows.reopen(hash);
 }

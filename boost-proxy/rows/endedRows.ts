@@ -27,8 +27,8 @@ export class EndedRows {
 	readonly #dependencies: EndedRowsDependencies;
 	/** Rows that must still be cancelled at an upstream. */
 	readonly pendingCancels = new Set<string>();
-	/** Mined rows that can be reopened, in the order of their ends. */
-	readonly mined = new Set<string>();
+	/** Rows that the chain ended and that can be reopened, in the order of their ends. */
+	readonly reopenable = new Set<string>();
 	/** Settled rows, each with when it may leave (monotonic ms), in the order in which they came. */
 	readonly #settled = new Map<string, number>();
 
@@ -41,8 +41,8 @@ export class EndedRows {
 	put(hash: string, row: Row | null): void {
 		if (row !== null && cancelsPendingAt(row).length > 0) this.pendingCancels.add(hash);
 		else this.pendingCancels.delete(hash);
-		if (keepsBytes(row)) this.mined.add(hash);
-		else this.mined.delete(hash);
+		if (keepsBytes(row)) this.reopenable.add(hash);
+		else this.reopenable.delete(hash);
 		this.#settled.delete(hash);
 		if (row !== null && isSettled(row))
 			this.#settled.set(hash, this.#dependencies.clock.monotonic() + STAY_MS);

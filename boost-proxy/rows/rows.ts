@@ -46,7 +46,7 @@ export interface RowLimits {
 	readonly maxEnded?: number;
 	/** The ended rows with nothing left to do that stay in memory (10 000); the others are looked up on disk. */
 	readonly maxRecent?: number;
-	/** How long a mined row can be reopened, in ms (12 slots of mainnet). */
+	/** How long a row that the chain ended can be reopened, in ms (12 slots of mainnet). */
 	readonly reorgMs?: number;
 }
 
@@ -101,7 +101,7 @@ export class Rows {
 				clock,
 				chainTime,
 				get: (hash) => this.get(hash),
-				mined: () => this.mined(),
+				reopenable: () => this.reopenable(),
 				leaveMemory: () => this.#ended.makeRoom(),
 				replace: (before, row) => this.#replaceAndWrite(before, row),
 				written: (hash) => this.written(hash),
@@ -283,9 +283,9 @@ export class Rows {
 		return this.#all(this.#ended.pendingCancels);
 	}
 
-	/** Mined rows that can be reopened, in the order of their ends. */
-	mined(): Iterable<Row> {
-		return this.#all(this.#ended.mined);
+	/** Rows that the chain ended and that can be reopened, in the order of their ends. */
+	reopenable(): Iterable<Row> {
+		return this.#all(this.#ended.reopenable);
 	}
 
 	*#all(hashes: ReadonlySet<string>): Generator<Row> {
@@ -356,11 +356,9 @@ export class Rows {
 		if (before !== null && isLive(before)) {
 			const { hash, path, receivedAt, requestId, notes } = before;
 			const request = requestId ?? undefined;
-			if (ending === "mined") {
-				notes.checkedAt = clock.monotonic();
-				notes.missingReceipts = 0;
-				notes.byChain = false;
-			}
+			notes.checkedAt = clock.monotonic();
+			notes.contradictions = 0;
+			notes.byChain = false;
 			log.info("transaction ended", { hash, request, path, stage: ending, ms: clock.now() - receivedAt });
 		}
 		const { chainNow } = this;
@@ -386,9 +384,9 @@ export class Rows {
 		return aliveUntil - this.#freshLife() > this.#times.ttlMs;
 	}
 
-	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
+	/** The block that ended a row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
-		if (!this.#ended.mined.has(hash)) return;
+		if (!this.#ended.reopenable.has(hash)) return;
 		const life = { aliveUntil: this.#freshLife(), version: this.#newVersion(), notes: this.#freshNotes() };
 		this.change(hash, (row) => reopenRow(row, life));
 	}

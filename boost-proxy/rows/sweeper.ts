@@ -11,7 +11,7 @@ export interface SweeperOptions {
 	readonly endedKeepMs: number;
 	/** The most ended rows. */
 	readonly maxEnded: number;
-	/** How long a mined row can be reopened, in ms. */
+	/** How long a row that the chain ended can be reopened, in ms. */
 	readonly reorgMs: () => number;
 }
 
@@ -23,7 +23,7 @@ export interface SweeperDependencies {
 	/** The row of a hash, if it is in memory. */
 	readonly get: (hash: string) => Row | null;
 	/** Mined rows that can be reopened, in the order of their ends. */
-	readonly mined: () => Iterable<Row>;
+	readonly reopenable: () => Iterable<Row>;
 	/** Has settled rows leave memory, where there are too many. */
 	readonly leaveMemory: () => void;
 	/** Replaces a row; null drops it. */
@@ -84,7 +84,7 @@ export class Sweeper {
 		if (chainNow !== null) {
 			const machineNow = this.#dependencies.clock.now();
 			const [now, latest] = [Math.min(chainNow, machineNow), Math.max(chainNow, machineNow)];
-			this.#stripMined(now, latest);
+			this.#stripFinal(now, latest);
 			await this.#dateAnew(latest);
 			for (const kind of ENDED_KINDS)
 				dropped += await this.#drop(kind, now - this.#options.endedKeepMs + 1, SWEEP_BATCH);
@@ -99,10 +99,10 @@ export class Sweeper {
 	}
 
 	/** Drops the bytes of rows that can't be reopened any more. */
-	#stripMined(now: number, latest: number): void {
-		const { mined, replace } = this.#dependencies;
+	#stripFinal(now: number, latest: number): void {
+		const { reopenable, replace } = this.#dependencies;
 		const due: Row[] = [];
-		for (const row of mined()) {
+		for (const row of reopenable()) {
 			if (this.#isWronglyDated(row, latest)) continue;
 			if (row.endedAt > now - this.#options.reorgMs() || due.length >= SWEEP_BATCH) break;
 			due.push(row);

@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
 			assert.deepEqual(await contents(again.journal, hashes), kept);
 			assert.equal(again.journal.depth, 7);
 			assert.deepEqual(
-				[...again.journal.rows.mined()].map(({ hash }) => hash),
+				[...again.journal.rows.reopenable()].map(({ hash }) => hash),
 				[hashOf(6)],
 			);
 			assert.deepEqual(

@@ -205,22 +205,32 @@ scenario("if the relay has no record of a mined row, the chain shows a reorganis
 	assert.deepEqual(fixture.holders(hash), ["relay"]);
 });
 
-scenario("a row that the relay reported as mined is reopened by its later stage", async (fixture) => {
-	const { relay, clock } = fixture;
-	const hash = await fixture.opened(1);
-	relay.stages.set(hash, "INCLUDED");
-	await clock.advance(INTERVAL_MS);
-	assert.equal(endingOf(fixture, hash), "mined");
-	relay.stages.set(hash, "BROADCAST");
-	await clock.advance(SLOT_MS);
-	assert.deepEqual(fixture.holders(hash), ["relay"]);
-	relay.stages.set(hash, "INCLUDED");
-	await clock.advance(INTERVAL_MS);
-	await clock.advance(13 * SLOT_MS);
-	const before = relay.calls.length;
-	await clock.advance(SLOT_MS);
-	assert.equal(relay.calls.length, before, "after twelve slots nobody asks");
-});
+for (const [stage, ending] of [
+	["INCLUDED", "mined"],
+	["DROPPED", "dropped"],
+] as const) {
+	scenario(`a row that the relay reported as ${ending} is reopened by its later stage`, async (fixture) => {
+		const { relay, clock } = fixture;
+		const hash = await fixture.opened(1);
+		relay.stages.set(hash, stage);
+		await clock.advance(INTERVAL_MS);
+		assert.equal(endingOf(fixture, hash), ending);
+		relay.stages.set(hash, "BROADCAST");
+		await clock.advance(SLOT_MS);
+		assert.deepEqual(fixture.holders(hash), ["relay"]);
+		const [otherStage, otherEnding] = stage === "INCLUDED" ? ["DROPPED", "dropped"] : ["INCLUDED", "mined"];
+		relay.stages.set(hash, stage);
+		await clock.advance(INTERVAL_MS);
+		assert.equal(endingOf(fixture, hash), ending);
+		relay.stages.set(hash, otherStage);
+		await clock.advance(SLOT_MS);
+		assert.equal(endingOf(fixture, hash), otherEnding, "it went through a stage that boost did not see");
+		await clock.advance(13 * SLOT_MS);
+		const before = relay.calls.length;
+		await clock.advance(SLOT_MS);
+		assert.equal(relay.calls.length, before, "after twelve slots nobody asks");
+	});
+}
 
 for (const holder of ["relay", "fallback"] as const) {
 	scenario(`a receipt that is missing twice in a row reopens a row of the ${holder}`, async (fixture) => {
@@ -243,6 +253,27 @@ for (const holder of ["relay", "fallback"] as const) {
 		await clock.advance(SLOT_MS * 0.6);
 		assert.equal(fixture.holders(hash)?.[0], holder, "twice");
 	});
+}
+
+for (const holder of ["relay", "fallback"] as const) {
+	scenario(
+		`a dropped row of the ${holder} whose nonce is free twice in a row is reopened`,
+		async (fixture) => {
+			const { relay, chain, clock } = fixture;
+			relay.isOut = true;
+			const hash = await fixture.opened(1, [holder]);
+			chain.nonces.set(senderOf(1), 2n);
+			await clock.advance(SLOT_MS);
+			assert.equal(endingOf(fixture, hash), "dropped");
+			await clock.advance(10 * SLOT_MS);
+			assert.equal(endingOf(fixture, hash), "dropped");
+			chain.nonces.set(senderOf(1), 1n);
+			await clock.advance(SLOT_MS * 0.4);
+			assert.equal(endingOf(fixture, hash), "dropped", "once");
+			await clock.advance(SLOT_MS * 0.6);
+			assert.equal(fixture.holders(hash)?.[0], holder, "twice");
+		},
+	);
 }
 
 scenario(

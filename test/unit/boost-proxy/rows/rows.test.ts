@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Ending, markHeld, markNotHeld } from "../../../../boost-proxy/domain/row.ts";
+import { type Ending, markAbandoned, markHeld, markNotHeld } from "../../../../boost-proxy/domain/row.ts";
 import {
 	diskKey,
 	fixture,
@@ -113,19 +113,20 @@ test("bytes come from disk", async () => {
 	await journal.close();
 });
 
-test("ended rows keep no bytes, mined ones only while they can be reopened", async () => {
+test("ended rows keep no bytes, but those that the chain ended while they can be reopened", async () => {
 	const { journal, disk, clock } = await fixture();
 	const births = (of = disk) => [...of.map.keys()].filter((key) => key.startsWith("b/"));
 	for (const [n, ending] of (
-		["mined", "mined", "replaced", "cancelled", "expired", "dropped"] as const
+		["mined", "mined", "replaced", "cancelled", "expired", "dropped", "dropped"] as const
 	).entries()) {
 		await journal.add(newEntry(n), "relay");
+		if (n === 6) journal.rows.change(hashOf(n), (row) => markAbandoned(row, "relay"));
 		await journal.end(hashOf(n), ending);
 		assert.equal(await journal.raw(hashOf(n)), null);
 	}
 	assert.deepEqual(
 		births(),
-		[0, 1].map((n) => diskKey("b/", n, n + 1)),
+		[0, 1, 5].map((n) => diskKey("b/", n, n + 1)),
 	);
 	const again = await reopened(disk);
 	await again.journal.reopen(hashOf(1));
