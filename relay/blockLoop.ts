@@ -5,6 +5,7 @@ import type { Background } from "../shared/background.ts";
 import { clientOf } from "../shared/client.ts";
 import { type Clock, inSlices, nextTurn, pause } from "../shared/clock.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
+import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
@@ -134,7 +135,7 @@ export class BlockLoop {
 		const { accounts, onHead, nextOf, tip, transactions, runner, clock } = this.#deps;
 		await this.#undoReverted(update);
 		await this.#include(update);
-		accounts.setHead(update.head.number);
+		accounts.setHead(update.head);
 		const next = nextOf();
 		tip.set(update.head, next);
 		if (next !== null) transactions.setNext(next);
@@ -142,8 +143,6 @@ export class BlockLoop {
 		// Anybody may send them now: they don't wait for the work on all others.
 		await inSlices(this.#exposed, clock, (sender) => runner.run(sender, "new", true));
 		this.#exposed.clear();
-		// After the tip is set: transactions that are dropped from now on are judged by the new chain.
-		if (update.gap || update.reverted.length > 0) await this.#reconsider();
 	}
 
 	/** Undoes inclusions in blocks that have left the chain. Repeating it for the same update does nothing. */
@@ -209,18 +208,23 @@ export class BlockLoop {
 	}
 
 	/**
-	 * After a gap or a reorganisation, makes dropped transactions pending again whose nonce is free in the new chain.
-	 * Throws UpstreamError.
+	 * Makes a dropped transaction pending again if its nonce is free: the block that used it has left the chain, or was never in
+	 * the one that is followed. If the node does not answer, the next head asks again.
 	 */
-	async #reconsider(): Promise<void> {
-		const { transactions, accounts } = this.#deps;
-		for (const entry of [...transactions.records.entries()]) {
-			const { record, transaction } = entry;
-			if (record.stage !== "DROPPED") continue;
-			const account = await accounts.get(transaction.tx.from, clientOf(transaction.submitterAddress));
-			if (account.nonce > transaction.tx.nonce || record.stage !== "DROPPED") continue;
-			transactions.reorged(entry);
+	async #reconsider(entry: RecordEntry): Promise<void> {
+		const { transactions, accounts, runner } = this.#deps;
+		const { record, transaction } = entry;
+		const { from, nonce } = transaction.tx;
+		try {
+			const account = await accounts.get(from, clientOf(transaction.submitterAddress));
+			const isOlder = account.block < (record.block ?? 0);
+			if (account.nonce > nonce || isOlder || record.stage !== "DROPPED") return;
+		} catch (thrown) {
+			if (thrown instanceof UpstreamError) return;
+			throw thrown;
 		}
+		transactions.reorged(entry);
+		runner.run(from, "new", true);
 	}
 
 	/** Waits for the receipt of a mined transaction, for WATCH_BLOCKS at most. */
@@ -239,15 +243,16 @@ export class BlockLoop {
 		if (this.#awaitingReceipt.delete(hash) && entry !== undefined) transactions.revive(entry);
 	}
 
-	/** For each record: repeats cancels that no builder confirmed, and expires what is too old. */
+	/** For each record: repeats cancels that no builder confirmed, expires what is too old, and reconsiders what was dropped. */
 	async #review(head: number): Promise<void> {
-		const { transactions, clock, runner } = this.#deps;
+		const { transactions, clock, runner, background } = this.#deps;
 		const isFirst = !this.#resumed;
 		this.#resumed = true;
 		const changed = new Set<string>();
 		await inSlices(transactions.records.entries(), clock, (entry) => {
 			this.#cancelAgain(entry, head, isFirst);
 			if (this.#expire(entry, head)) changed.add(entry.record.from);
+			if (entry.record.stage === "DROPPED") background.run("dropped", () => this.#reconsider(entry));
 		});
 		// Later nonces of these senders may have to wait now. Run only after all expiries of this head.
 		await inSlices(changed, clock, (sender) => runner.run(sender, "held", false));

@@ -83,7 +83,10 @@ export async function makeCore(
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
 	const onLaterHead = () => heads.checkNow();
-	const accounts = new NodeAccounts({ timeoutMs: config.ACCOUNT_TIMEOUT_MS }, { node, background, clock });
+	const accounts = new NodeAccounts(
+		{ timeoutMs: config.ACCOUNT_TIMEOUT_MS },
+		{ node, background, clock, log: log.child("accounts") },
+	);
 	const inclusions = receiptReader({ node, chain: heads });
 	const simulationMetrics = createSimulationMetrics(registry);
 	const abilities = new LearntAbilities({

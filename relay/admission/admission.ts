@@ -73,12 +73,11 @@ export async function judgeAccount(
 	const account = await orUnavailable(accounts.get(tx.from, client, true));
 	if (firstRejection(ACCOUNT_RULES, tx, account) === null) return { ok: true, account };
 	const fresh = await orUnavailable(accounts.fresh(tx.from, client));
-	const isLater = fresh.block > account.block;
-	if (isLater) onLaterHead();
+	if (fresh.block > account.block) onLaterHead();
 	const rejection = firstRejection(ACCOUNT_RULES, tx, fresh);
 	if (rejection !== null) return { ok: false, rejection };
-	// The pool learns of used nonces with the head that used them, so it must not see them earlier here.
-	return { ok: true, account: isLater && fresh.nonce > account.nonce ? account : fresh };
+	// The pool learns of used nonces with the head that used them, so it must not see them earlier here, nor those of another fork.
+	return { ok: true, account: fresh.nonce > account.nonce ? account : fresh };
 }
 
 async function orUnavailable<T>(reading: Promise<T>): Promise<T> {

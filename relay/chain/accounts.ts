@@ -1,6 +1,8 @@
-// Account states, each read from the node once per head, in batches. Clients are served in fair order, so that one with
-// thousands of accounts does not delay the others.
+// Account states, each read from the node once per head, in batches. They are read at the head's hash, since a node behind a load
+// balancer may have another block of that number. Clients are served in fair order, so that one with thousands of accounts does not
+// delay the others.
 
+import { isDeepStrictEqual } from "node:util";
 import type { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, DeadlineError, nextTurn, pause, within } from "../../shared/clock.ts";
@@ -11,12 +13,13 @@ import {
 	type RpcCall,
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
+import type { Logger } from "../../shared/log.ts";
 import { AbortSwitch } from "../../shared/outgoing/abort.ts";
 import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { SharedJobs } from "../../shared/shares/shares.ts";
-import type { AccountState } from "../domain/chain.ts";
+import type { AccountState, Header } from "../domain/chain.ts";
 import { ACCOUNT_METHODS, readAccount } from "../domain/nodeJson.ts";
 import type { Accounts } from "../domain/ports.ts";
 
@@ -31,6 +34,7 @@ export interface NodeAccountsDependencies {
 	readonly node: Pick<JsonRpcClient, "batch">;
 	readonly background: Background;
 	readonly clock: Clock;
+	readonly log: Logger;
 }
 
 /** Accounts cached; the least recently used is dropped first. */
@@ -46,8 +50,11 @@ const BATCH_ACCOUNTS = 100;
 const SETTLED_AT_ONCE = 8;
 /** Requests in flight at once; lookups made meanwhile wait for the next one. */
 const BATCHES_AT_ONCE = 4;
-/** Pause before a failed read is tried again, in ms; doubled each time. */
+/** The answer of a node that does not know EIP-1898. */
+const INVALID_PARAMS = -32602;
+/** Pause before a failed read is tried again, in ms; doubled each time up to the longest. */
 const RETRY_MS = 40;
+const MAX_RETRY_MS = 160;
 
 interface Question {
 	/** Lower case. */
@@ -73,6 +80,7 @@ export class NodeAccounts implements Accounts {
 	readonly #node: Pick<JsonRpcClient, "batch">;
 	readonly #background: Background;
 	readonly #clock: Clock;
+	readonly #log: Logger;
 	/** Decides which accounts go into the next request. */
 	readonly #scheduler: FairScheduler;
 	readonly #turns: SharedJobs<AccountState>;
@@ -80,7 +88,9 @@ export class NodeAccounts implements Accounts {
 	#batch = new Map<string, Lookup>();
 	/** Lookups at the tracked head, answered or in flight. */
 	readonly #states: LRUCache<string, Lookup>;
-	#head: number | null = null;
+	#head: Pick<Header, "number" | "hash"> | null = null;
+	/** Whether the node reads accounts at a block's hash (EIP-1898). If not, they are read by number, and twice. Null: not known yet. */
+	#knowsHashes: boolean | null = null;
 	/** Counts the heads that were set, because two may have the same number. */
 	#epoch = 0;
 	#inFlight = 0;
@@ -91,6 +101,7 @@ export class NodeAccounts implements Accounts {
 		this.#node = dependencies.node;
 		this.#background = dependencies.background;
 		this.#clock = dependencies.clock;
+		this.#log = dependencies.log;
 		this.#states = recentlyUsed(MAX_ACCOUNTS);
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
@@ -101,8 +112,8 @@ export class NodeAccounts implements Accounts {
 	}
 
 	/** Sets the new head, and forgets all states of older ones. */
-	setHead(block: number): void {
-		this.#head = block;
+	setHead(head: Pick<Header, "number" | "hash">): void {
+		this.#head = head;
 		this.#epoch += 1;
 		this.#states.clear();
 	}
@@ -127,7 +138,7 @@ export class NodeAccounts implements Accounts {
 		const key = address.toLowerCase();
 		const state = await this.#answer({ address: key, client, urgent: true, latest: true });
 		// A node behind a load balancer may lag the head that is tracked.
-		return state.block < (this.#head ?? 0) ? this.get(key, client, true) : state;
+		return state.block < (this.#head?.number ?? 0) ? this.get(key, client, true) : state;
 	}
 
 	async #answer(question: Question): Promise<AccountState> {
@@ -144,7 +155,7 @@ export class NodeAccounts implements Accounts {
 	}
 
 	async #ask(question: Question, late: Abort, failure: { last?: UpstreamError }): Promise<AccountState> {
-		for (let waitMs = RETRY_MS; ; waitMs *= 2) {
+		for (let waitMs = RETRY_MS; ; waitMs = Math.min(2 * waitMs, MAX_RETRY_MS)) {
 			const epoch = this.#epoch;
 			try {
 				const state = await this.#lookUp(question, late);
@@ -200,26 +211,37 @@ export class NodeAccounts implements Accounts {
 	}
 
 	#send(): void {
+		const head = this.#head;
+		// No lookup is made before the first head.
+		if (head === null) return;
 		const lookups = [...this.#batch.values()];
 		this.#batch = new Map();
 		for (const lookup of lookups) if (!lookup.latest) this.#states.set(lookup.address, lookup);
 		this.#inFlight += 1;
-		this.#background.run("accounts", () => this.#fetch(lookups, this.#head ?? 0));
+		this.#background.run("accounts", () => this.#fetch(lookups, head));
 	}
 
-	async #fetch(lookups: readonly Lookup[], head: number): Promise<void> {
-		const asked = lookups.map((lookup) => callsFor(lookup, head));
+	async #fetch(lookups: readonly Lookup[], head: Pick<Header, "number" | "hash">): Promise<void> {
+		const byHash = this.#knowsHashes !== false;
+		const block = byHash ? { blockHash: head.hash } : toQuantity(head.number);
+		const calls = lookups.flatMap((lookup) => callsFor(lookup, block));
+		const read = () => this.#node.batch(calls, this.#timeoutMs);
 		try {
-			const answers = await this.#node.batch(asked.flat(), this.#timeoutMs);
+			// Two answers of a block of another fork are less likely than one.
+			const [answers = [], again] = await Promise.all(byHash ? [read()] : [read(), read()]);
+			if (this.#knowsHashes === null) this.#learn(answers);
 			let next = 0;
 			for (const [i, lookup] of lookups.entries()) {
 				// Resolving many callers at once would hold up everything else.
 				if (i % SETTLED_AT_ONCE === SETTLED_AT_ONCE - 1) await nextTurn();
 				const from = next;
-				next += asked[i]?.length ?? 0;
-				const state = readState(lookup, head, answers.slice(from, next));
+				next += lookup.latest ? CALLS_LATEST : CALLS;
+				const state = readState(lookup, head.number, answers.slice(from, next));
+				const isSure =
+					again === undefined ||
+					isDeepStrictEqual(state, readState(lookup, head.number, again.slice(from, next)));
 				// An answer without a state: most likely the node does not have that block.
-				this.#finish(lookup, state ?? new UpstreamError("notJsonRpc"));
+				this.#finish(lookup, (isSure ? state : null) ?? new UpstreamError("notJsonRpc"));
 			}
 		} catch (thrown) {
 			const error = thrown instanceof UpstreamError ? thrown : new UpstreamError("unreachable");
@@ -231,13 +253,22 @@ export class NodeAccounts implements Accounts {
 		}
 	}
 
+	/** Learns whether the node reads at a block's hash. One that has done so may answer the same error where it lacks a block. */
+	#learn(answers: readonly RpcAnswer[]): void {
+		if (answers.every((answer) => answer.ok)) this.#knowsHashes = true;
+		if (!answers.some(isRefusal)) return;
+		this.#knowsHashes = false;
+		this.#log.warn("the node does not read accounts at a block's hash (EIP-1898): each is read twice", {});
+	}
+
 	#finish(lookup: Lookup, outcome: AccountState | UpstreamError): void {
 		const { address } = lookup;
 		if (outcome instanceof UpstreamError) {
 			if (this.#states.peek(address) === lookup) this.#states.delete(address);
 		} else {
 			lookup.state = outcome;
-			if (lookup.latest && outcome.block === this.#head) this.#states.set(address, lookup);
+			// A command to a dev node changes an account without a block: it is read again.
+			if (lookup.latest && outcome.block === this.#head?.number) this.#states.delete(address);
 		}
 		lookup.finish(outcome);
 	}
@@ -256,11 +287,18 @@ function batchKey({ address, latest }: Question): string {
 }
 
 /** At the latest block, the block number is read before and after: only if both agree is the state's block known. */
-function callsFor({ address, latest }: Lookup, head: number): readonly RpcCall[] {
-	const block = latest ? "latest" : toQuantity(head);
+function callsFor(
+	{ address, latest }: Lookup,
+	head: string | { readonly blockHash: string },
+): readonly RpcCall[] {
+	const block = latest ? "latest" : head;
 	const reads = ACCOUNT_METHODS.map((method) => ({ method, params: [address, block] }));
 	const number = { method: "eth_blockNumber", params: [] };
 	return latest ? [number, ...reads, number] : reads;
+}
+
+function isRefusal(answer: RpcAnswer): boolean {
+	return !answer.ok && answer.error.code === INVALID_PARAMS;
 }
 
 function readState(

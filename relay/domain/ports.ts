@@ -3,7 +3,7 @@
 
 import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
-import type { AccountState } from "./chain.ts";
+import type { AccountState, Header } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
@@ -24,7 +24,7 @@ export interface Accounts {
 	 */
 	fresh(address: string, client: string): Promise<AccountState>;
 	/** Sets the tracked head and drops all cached states. */
-	setHead(block: number): void;
+	setHead(head: Pick<Header, "number" | "hash">): void;
 }
 
 /** The queue of simulations. The tests of the market have one whose outcomes they set. */

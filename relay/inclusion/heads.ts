@@ -53,6 +53,8 @@ const MAX_POLL_MS = 1_000;
 const MIN_SAFETY_POLL_MS = 2_000;
 /** Deadline for reading the blocks before the first head, in ms. */
 const HISTORY_MS = 1_000;
+/** How often a block is asked for that the node has told of and then does not have. */
+const BLOCK_TRIES = 4;
 /** Pause before the next check if the node's answers were inconsistent, in ms. */
 const CHECK_AGAIN_MS = 250;
 /** How long the head must stay lower before a rollback is accepted, in ms, and at least half a slot: see `#isBelieved`. */
@@ -312,9 +314,11 @@ export class HeadTracker implements Component {
 		return applied.length === 0 && back?.to === head.hash && reverted.some(({ hash }) => hash === back.from);
 	}
 
-	/** Null if the node does not have the block. */
+	/** Null if the node does not have the block. Of the nodes behind a load balancer, one has it: it is asked for a few times. */
 	async #blockByHash(hash: string): Promise<Block | null> {
-		const json = await this.#ask("eth_getBlockByHash", [hash, true]);
+		let json: unknown = null;
+		for (let left = BLOCK_TRIES; left > 0 && json === null; left--)
+			json = await this.#ask("eth_getBlockByHash", [hash, true]);
 		if (json === null) return null;
 		const block = await readBlock(json, this.#deps.recoveries);
 		if (block.hash !== hash) throw new UpstreamError("notJsonRpc");

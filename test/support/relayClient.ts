@@ -26,6 +26,7 @@ export interface WireStatus {
 	readonly refund: number;
 	/** Wei, as a decimal string. */
 	readonly refundWei?: string;
+	readonly blockNumber?: number | null;
 	readonly stage?: string;
 	readonly state?: string;
 	readonly reason?: string | null;

@@ -1,5 +1,5 @@
-// What a node tells of another fork than the relay follows, as one of several behind a load balancer may: a receipt of a block that
-// is not followed ends nothing, and what it would have ended goes on as soon as the node tells of the followed chain again.
+// What a node answers from another fork than the relay follows, as one of several behind a load balancer may: it ends nothing for good,
+// and what it would have ended goes on as soon as the node answers from the followed chain again.
 
 import assert from "node:assert/strict";
 import { type PrivateTransaction, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
@@ -80,5 +80,24 @@ scenario(
 		});
 		await fixture.block();
 		assert.deepEqual(fixture.stages(mined, pending), ["INCLUDED", "INCLUDED"]);
+	},
+);
+
+scenario(
+	"its nonce was used in a block that is not followed: it is dropped, and for 64 blocks pending again once it is free",
+	async (fixture) => {
+		const tx = privateTransaction({ path: "noreverts" });
+		await fixture.take(tx);
+		await fixture.block({ used: { [SENDER]: 1n } });
+		assert.equal(fixture.stage(tx), "DROPPED");
+		await blocks(fixture, WATCH_BLOCKS - 2);
+		assert.equal(fixture.stage(tx), "DROPPED");
+		fixture.node.nonces.clear();
+		fixture.builders.take();
+		await fixture.block();
+		assert.equal(fixture.stage(tx), "BROADCAST");
+		assert.equal(fixture.builders.take().length, 1);
+		await fixture.block({ mined: [tx] });
+		assert.equal(fixture.stage(tx), "INCLUDED");
 	},
 );

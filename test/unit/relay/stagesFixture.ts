@@ -107,8 +107,8 @@ class FakeNode {
 	asked = 0;
 	#block = 0;
 
-	setHead(block: number): void {
-		this.#block = block;
+	setHead(head: Pick<Block, "number">): void {
+		this.#block = head.number;
 	}
 	async get(address: string) {
 		const block = this.#block;
@@ -245,7 +245,7 @@ export class StagesFixture {
 		const timestamp = clock.now() / 1000;
 		this.#chain.push(blockOf({ number: 100, parentHash: "", hash: "0x64", timestamp, baseFee: GWEI }));
 		tip.set(this.head, nextOf(this.head));
-		node.setHead(100);
+		node.setHead(this.head);
 	}
 
 	get head(): Block {

@@ -82,6 +82,7 @@ const FRESH: readonly (readonly [string, AccountState, Partial<AccountState>, nu
 	["paid at the same head", POOR, {}, 10, 10n],
 	["paid too little", POOR, { block: 101, balance: 1n }, 10, "INSUFFICIENT_FUNDS"],
 	["nonces used in a later block", STATE, { block: 101, nonce: 11n }, 75, 10n],
+	["nonces used in another block of the same height", STATE, { nonce: 11n }, 75, 10n],
 	["nonces still too few", STATE, { block: 101, nonce: 11n }, 76, "NONCE_TOO_HIGH"],
 	["a nonce free again", STATE, { block: 101, nonce: 9n }, 9, 9n],
 	["a nonce used in both", STATE, { block: 101, nonce: 11n }, 9, "NONCE_TOO_LOW"],

@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { Wallet } from "ethers";
 import { NodeAccounts, type NodeAccountsOptions } from "../../../../relay/chain/accounts.ts";
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import { Background } from "../../../../shared/background.ts";
 import { systemClock } from "../../../../shared/clock.ts";
+import { toQuantity } from "../../../../shared/ethereum/hex.ts";
 import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -21,7 +23,14 @@ afterEach(() => background.join());
 
 const TIMEOUT_MS = 1_000;
 const newAccounts = (timeoutMs = TIMEOUT_MS) =>
-	new NodeAccounts({ timeoutMs }, { node: reader(), background, clock: systemClock });
+	new NodeAccounts({ timeoutMs }, { node: reader(), background, clock: systemClock, log: silentLogger });
+const HASH = `0x${"ab".repeat(32)}`;
+
+async function headAt(number: number): Promise<{ number: number; hash: string }> {
+	const { hash } = (await chain.rpc("eth_getBlockByNumber", [toQuantity(number), false])) as { hash: string };
+	return { number, hash };
+}
+
 const account = (i: number) => chain.accounts[i]?.address.toLowerCase() ?? "";
 
 test("delegated accounts are distinguished from contracts", async () => {
@@ -39,8 +48,11 @@ test("delegated accounts are distinguished from contracts", async () => {
 		// Not on the chain: anvil dies of a delegation of the wrong length.
 		const answers = ["0x0", "0x0", code].map((result) => ({ ok: true as const, result }));
 		const node = { batch: async () => answers };
-		const accounts = new NodeAccounts({ timeoutMs: TIMEOUT_MS }, { node, background, clock: systemClock });
-		accounts.setHead(1);
+		const accounts = new NodeAccounts(
+			{ timeoutMs: TIMEOUT_MS },
+			{ node, background, clock: systemClock, log: silentLogger },
+		);
+		accounts.setHead({ number: 1, hash: HASH });
 		assert.equal((await accounts.get(account(0), "a")).code, kind, code);
 	}
 });
@@ -48,7 +60,7 @@ test("delegated accounts are distinguished from contracts", async () => {
 test("an account is asked for once a head, however many want it and however its address is written", async () => {
 	const accounts = newAccounts();
 	const head = await mine();
-	accounts.setHead(head);
+	accounts.setHead(await headAt(head));
 	const mixed = Wallet.createRandom().address;
 	const release = proxy.hold();
 	const first = Array.from({ length: 200 }, (_, i) => accounts.get(i % 2 ? mixed : mixed.toLowerCase(), "a"));
@@ -65,8 +77,9 @@ test("an account is asked for once a head, however many want it and however its 
 			.sort(),
 		READS,
 	);
-	assert.ok(proxy.calls().every(({ params }) => params[1] === `0x${head.toString(16)}`));
-	accounts.setHead(head);
+	const { hash } = await headAt(head);
+	assert.ok(proxy.calls().every(({ params }) => isDeepStrictEqual(params[1], { blockHash: hash })));
+	accounts.setHead(await headAt(head));
 	await accounts.get(mixed, "a");
 	assert.equal(proxy.calls().length, 6);
 });
@@ -74,17 +87,64 @@ test("an account is asked for once a head, however many want it and however its 
 test("a read that the head overtakes is made again, and one that fails is not kept", async () => {
 	const head = await mine(2);
 	const accounts = newAccounts(300);
-	accounts.setHead(head - 1);
+	accounts.setHead(await headAt(head - 1));
 	const release = proxy.hold();
 	const asked = accounts.get(account(5), "a");
 	await until("the request", () => proxy.requests === 1);
-	accounts.setHead(head);
+	accounts.setHead(await headAt(head));
 	release();
 	assert.equal((await asked).block, head);
 	proxy.setFault({ kind: "error", code: -32000, message: "header not found" });
 	await assert.rejects(accounts.get(account(8), "a"), fails("notJsonRpc"));
 	proxy.setFault(null);
 	assert.equal((await accounts.get(account(8), "a")).nonce, 0n);
+});
+
+describe("a node behind a load balancer", () => {
+	/** Refuses to read accounts at a block's hash. */
+	const refuse = (_: string, [, block]: readonly unknown[]) =>
+		typeof block === "object" ? { code: -32602, message: "invalid argument 1" } : null;
+
+	test("another block of the head's number: no account is read until the node has the head itself", async () => {
+		const accounts = newAccounts(2_000);
+		const head = await mine();
+		accounts.setHead({ number: head, hash: HASH });
+		const early = accounts.get(account(6), "a");
+		await until("it has asked twice", () => proxy.requests > 1);
+		accounts.setHead(await headAt(head));
+		assert.equal((await early).block, head);
+		assert.ok(proxy.calls().every(({ params }) => typeof params[1] === "object"));
+	});
+
+	test("no reads by hash: it is read by number in two requests, from the first time on", async () => {
+		const accounts = newAccounts();
+		const head = await mine();
+		accounts.setHead(await headAt(head));
+		proxy.setRule({ refuse });
+		for (const [i, [byHash, byNumber]] of [
+			[1, 2],
+			[0, 2],
+		].entries()) {
+			proxy.reset();
+			assert.equal((await accounts.get(account(i), "a")).balance > 0n, true);
+			const asked = proxy.calls("eth_getBalance").map(({ params }) => typeof params[1]);
+			assert.deepEqual(asked, [...Array(byHash).fill("object"), ...Array(byNumber).fill("string")]);
+		}
+	});
+
+	test("no reads by hash, and one answer of another fork: both are asked for again", async () => {
+		const accounts = newAccounts(2_000);
+		const head = await mine();
+		accounts.setHead(await headAt(head));
+		let lies = 1;
+		proxy.setRule({
+			refuse,
+			answer: async (method, [, block]) =>
+				method === "eth_getTransactionCount" && typeof block === "string" && lies-- > 0 ? "0x63" : undefined,
+		});
+		assert.equal((await accounts.get(account(9), "a")).nonce, 0n);
+		assert.equal(proxy.calls("eth_getTransactionCount").length, 5);
+	});
 });
 
 describe("accounts of two clients", () => {
@@ -104,9 +164,9 @@ describe("accounts of two clients", () => {
 			const node = { batch: (calls: readonly RpcCall[]) => this.#take(calls) };
 			this.accounts = new NodeAccounts(
 				{ timeoutMs: TIMEOUT_MS, ...options },
-				{ node, background, clock: this.clock },
+				{ node, background, clock: this.clock, log: silentLogger },
 			);
-			this.accounts.setHead(10);
+			this.accounts.setHead({ number: 10, hash: HASH });
 		}
 
 		/** Answers the oldest request that waits. */
@@ -148,7 +208,7 @@ describe("accounts of two clients", () => {
 			if (method === "eth_blockNumber") return block;
 			if (method === "eth_getCode") return "0x";
 			if (method === "eth_getTransactionCount") return "0x0";
-			return params[1] === "latest" ? block : String(params[1]);
+			return params[1] === "latest" ? block : "0xa";
 		}
 	}
 

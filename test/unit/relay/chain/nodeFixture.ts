@@ -15,6 +15,7 @@ export async function startProxiedChain() {
 	const client = new JsonRpcClient({ url: proxy.url, timeoutMs: 5_000 }, { clock: systemClock });
 	afterEach(() => {
 		proxy.setFault(null);
+		proxy.setRule(null);
 		proxy.reset();
 	});
 	after(async () => {

@@ -1,0 +1,242 @@
+// Relay and boost whose node is a load balancer in front of two honest ones, each of which gets one request in two. One of them is up to
+// two blocks behind, or has other blocks of the same height. At the end nothing that was acknowledged has ended wrongly, and nothing
+// is reported that the chain does not have.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import { AuctionFixture } from "../../support/bidder.ts";
+import { EMITTER, prepareBidding } from "../../support/biddingFixture.ts";
+import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { sized } from "../../support/length.ts";
+import type { NodeProxy } from "../../support/nodes.ts";
+import type { WireStatus } from "../../support/relayClient.ts";
+import { type Actor, ETHER, type Signed } from "../../support/relayFixture.ts";
+import { SeededRandom } from "../../support/seededRandom.ts";
+import { until } from "../../support/until.ts";
+
+const BLOCKS = sized(20, 200);
+const USERS_PER_BLOCK = 3;
+const PATHS = ["/fast", "/noreverts", "/nochecks", "/fullprivacy"] as const;
+/** The others go to our relay alone. */
+const JOURNALED: ReadonlySet<string> = new Set(["/fast", "/noreverts"]);
+const KINDS = { plain: 3, chain: 2, replaced: 2, cancelled: 2, overtaken: 1, target: 2 };
+const TIP = 2_000_000_000n;
+const FUNDS = 100n * ETHER;
+
+/** What its user did with a transaction that was acknowledged. */
+interface Acknowledged {
+	readonly path: string;
+	readonly tx: Signed;
+	/** What may have become of it where no block has it. */
+	readonly mayEnd: readonly string[];
+}
+
+const seed = Number(process.env.TWO_NODES_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const random = new SeededRandom(seed);
+let fixture: BoostFixture;
+let users: AuctionFixture;
+let boost: BoostClient;
+let other: OtherNode;
+before(async () => {
+	fixture = await startBoostFixture({ system: { proxied: true } });
+	users = new AuctionFixture(fixture.system);
+	await prepareBidding(fixture.system);
+	const balancer = fixture.system.node as NodeProxy;
+	boost = await fixture.startBoost({ env: { ETH_RPC_URL: balancer.url } });
+	other = await OtherNode.start(fixture.system.chain);
+	balancer.setTargets(fixture.system.chain.url, other.url);
+});
+after(async () => {
+	await fixture?.stop();
+	await other?.stop();
+});
+
+/** An honest node that is not always at the chain's head. */
+class OtherNode {
+	readonly #chain: DevChain;
+	readonly #own: DevChain;
+	/** States of the chain that it does not have yet, oldest first. */
+	#ahead: unknown[] = [];
+	/** How many blocks of its own it has beyond those of the chain. */
+	#siblings = 0;
+
+	private constructor(chain: DevChain, own: DevChain) {
+		this.#chain = chain;
+		this.#own = own;
+	}
+
+	static async start(chain: DevChain): Promise<OtherNode> {
+		const node = new OtherNode(chain, await startDevChain({ slotSeconds: chain.slotSeconds }));
+		await node.follow("head", []);
+		return node;
+	}
+
+	get url(): string {
+		return this.#own.url;
+	}
+
+	/** To be called after each block. `raws`: transactions for a block of its own. */
+	async follow(how: "head" | "behind" | "sibling", raws: readonly string[]): Promise<void> {
+		this.#ahead.push(await this.#chain.rpc("anvil_dumpState"));
+		const mayLag = this.#ahead.length <= 2;
+		if (how === "head" || !mayLag) {
+			// It keeps nothing of its own blocks: a state is added to what is there.
+			await this.#own.rpc("anvil_reset");
+			await this.#own.rpc("anvil_loadState", [this.#ahead.at(-1)]);
+			this.#ahead = [];
+			this.#siblings = 0;
+		} else if (how === "sibling" && this.#siblings < this.#ahead.length) {
+			for (const raw of raws) await this.#own.rpc("eth_sendRawTransaction", [raw]).catch(() => null);
+			await this.#own.rpc("anvil_setCoinbase", [`0x${"51".repeat(20)}`]);
+			await this.#own.rpc("anvil_mine", ["0x1"]);
+			this.#siblings += 1;
+		}
+	}
+
+	stop(): Promise<void> {
+		return this.#own.stop();
+	}
+}
+
+/** Submits it by boost; null where that was refused. */
+async function submits(
+	path: string,
+	tx: Signed,
+	mayEnd: readonly string[] = [],
+): Promise<Acknowledged | null> {
+	const { json } = await boost.call("eth_sendRawTransaction", [tx.raw], { path });
+	return (json as { result?: unknown }).result === tx.hash ? { path, tx, mayEnd } : null;
+}
+
+/** One user's part of a block. */
+async function acts(actor: Actor): Promise<readonly (Acknowledged | null)[]> {
+	const path = random.pick(PATHS);
+	const sign = (nonce: number, factor = 1n) =>
+		actor.sign({ nonce, maxPriorityFeePerGas: TIP * factor, maxFeePerGas: 50n * TIP * factor });
+	switch (random.weighted(KINDS)) {
+		case "plain":
+			return [await submits(path, sign(0))];
+		case "chain":
+			return [await submits(path, sign(0)), await submits(path, sign(1))];
+		case "replaced":
+			return [await submits(path, sign(0), ["REPLACED"]), await submits(path, sign(0, 2n), ["REPLACED"])];
+		case "cancelled": {
+			const sent = await submits(path, sign(0));
+			if (sent === null) return [];
+			const { json } = await boost.call("eth_cancelTransaction", [sent.tx.hash]);
+			return (json as { result?: unknown }).result === true ? [{ ...sent, mayEnd: ["CANCELLED"] }] : [sent];
+		}
+		case "overtaken": {
+			const sent = await submits(path, sign(0), ["DROPPED", "REPLACED"]);
+			await users.publish(sign(0, 4n));
+			return [sent];
+		}
+		case "target": {
+			const tx = actor.sign({ to: EMITTER, maxPriorityFeePerGas: TIP, maxFeePerGas: 50n * TIP });
+			const sent = await submits("/fast", tx);
+			await users.offer(tx, 10n ** 15n).catch(() => null);
+			return [sent];
+		}
+	}
+}
+
+/** What the chain has of a transaction; null: no block has it. */
+interface Mined {
+	readonly stage: string;
+	readonly blockNumber: number;
+	/** Wei that its sender paid for gas. */
+	readonly cost: bigint;
+}
+
+async function mined({ hash }: Signed): Promise<Mined | null> {
+	const found = await fixture.system.chain.rpc("eth_getTransactionReceipt", [hash]);
+	if (found === null) return null;
+	const { status, blockNumber, gasUsed, effectiveGasPrice } = found as Record<string, string>;
+	return {
+		stage: status === "0x1" ? "INCLUDED" : "REVERTED",
+		blockNumber: Number(blockNumber),
+		cost: BigInt(gasUsed ?? 0) * BigInt(effectiveGasPrice ?? 0),
+	};
+}
+
+/** What is wrong about a status; null: nothing. */
+async function fault({ tx, mayEnd }: Acknowledged, status: WireStatus): Promise<string | null> {
+	const found = await mined(tx);
+	const { stage, blockNumber, refundWei } = status;
+	const what = `${tx.hash} is ${stage} in ${blockNumber}`;
+	if (found === null) return mayEnd.includes(stage ?? "") ? null : `${what}, and no block has it`;
+	if (stage !== found.stage || blockNumber !== found.blockNumber)
+		return `${what}, and the chain has it as ${found.stage} in ${found.blockNumber}`;
+	if (refundWei === "0") return null;
+	const balance = await users.balance(tx.from);
+	const paid = balance + found.cost - FUNDS;
+	return paid === BigInt(refundWei ?? 0)
+		? null
+		: `${tx.hash}: ${refundWei} refunded, and the chain has ${paid}`;
+}
+
+async function statusAtBoost({ hash }: Signed): Promise<WireStatus> {
+	return (await boost.get(`/tx/${hash}`)).json as WireStatus;
+}
+
+test(`${BLOCKS} blocks of submissions, replacements, cancels and bids`, async (context) => {
+	context.diagnostic(`TWO_NODES_SEED=${seed}`);
+	const { system } = fixture;
+	const all: Acknowledged[] = [];
+	let refused = 0;
+	const actors: Actor[] = [];
+	for (let i = 0; i < BLOCKS * USERS_PER_BLOCK; i += 1) actors.push(await users.actor(FUNDS));
+	await users.passBlock();
+	await other.follow("head", []);
+	for (let block = 0; block < BLOCKS; block += 1) {
+		const some = actors.splice(0, USERS_PER_BLOCK);
+		const sent = (await Promise.all(some.map(acts))).flat();
+		refused += sent.filter((one) => one === null).length;
+		all.push(...sent.filter((one) => one !== null));
+		const { number } = await system.builder.buildBlock();
+		const raws = all.slice(-2 * USERS_PER_BLOCK).map(({ tx }) => tx.raw);
+		await other.follow(random.pick(["head", "behind", "sibling"]), raws);
+		await system.seesHead(number);
+	}
+	// From now on both have the same blocks.
+	for (let i = 0; i < 5; i += 1) {
+		const { number } = await system.builder.buildBlock();
+		await other.follow("head", []);
+		await system.seesHead(number);
+	}
+	await until("all are mined that were not ended", async () => {
+		const left = [];
+		for (const { tx, mayEnd } of all) if (mayEnd.length === 0 && (await mined(tx)) === null) left.push(tx);
+		if (left.length === 0) return true;
+		await system.builder.buildBlock();
+		await other.follow("head", []);
+		return false;
+	});
+	const wrong: (string | null)[] = [];
+	const stages: Record<string, number> = {};
+	let refunds = 0;
+	for (const one of all) {
+		const status = await users.status(one.tx);
+		wrong.push(await fault(one, status), await fault(one, await statusAtBoost(one.tx)));
+		stages[String(status.stage)] = (stages[String(status.stage)] ?? 0) + 1;
+		if (status.refundWei !== "0") refunds += 1;
+	}
+	context.diagnostic(
+		`${all.length} acknowledged, ${refused} refused, ${refunds} refunds: ${JSON.stringify(stages)}`,
+	);
+	assert.deepEqual(
+		wrong.filter((one) => one !== null),
+		[],
+	);
+	for (const stage of ["INCLUDED", "REPLACED", "CANCELLED"])
+		assert.ok((stages[stage] ?? 0) > 0, `some are ${stage}`);
+	// Boost by itself, of what its journal has.
+	await fixture.goesOut("relay", boost);
+	for (const one of all.filter(({ path }) => JOURNALED.has(path))) {
+		const found = await mined(one.tx);
+		const status = await statusAtBoost(one.tx);
+		const may = found === null ? one.mayEnd : [found.stage];
+		assert.ok(may.includes(status.stage ?? ""), `not ${may}: ${JSON.stringify(status)}`);
+	}
+});
