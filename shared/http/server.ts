@@ -279,15 +279,15 @@ class ListenError extends Error {
 	}
 }
 
-/** Starts them one after another. Throws {@link ListenError} if another setting would help. */
-export async function startListening(
-	servers: readonly Pick<Component, "name" | "start">[],
-	ports: PortSettings,
-): Promise<void> {
-	for (const server of servers) {
-		await server.start().catch((thrown: unknown) => {
+/** Starts them one after another; all or none. Throws {@link ListenError} if another setting would help. */
+export async function startListening(servers: readonly Component[], ports: PortSettings): Promise<void> {
+	for (const [i, server] of servers.entries()) {
+		try {
+			await server.start();
+		} catch (thrown) {
+			for (const started of servers.slice(0, i)) await started.stop();
 			throw listenError(server.name, ports, thrown);
-		});
+		}
 	}
 }
 

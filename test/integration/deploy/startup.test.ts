@@ -286,8 +286,10 @@ test("a node of CHAIN_ID is accepted, and one of another chain refused at once",
 test("a taken port is named, with the setting that changes it", async () => {
 	const taken = String(running.port);
 	// takenPorts.test.ts has the others.
-	for (const name of sized(["PORT"], ["PORT", "METRICS_PORT", "SEARCHER_PORT"])) {
-		const { code, message } = await refusal({ ...folder("port"), [name]: taken });
+	for (const name of sized(["PORT", "METRICS_PORT"], ["PORT", "METRICS_PORT", "SEARCHER_PORT"])) {
+		const own = await freePort();
+		const { code, message } = await refusal({ ...folder("port"), PORT: String(own), [name]: taken });
+		assert.equal(await opened(`ws://127.0.0.1:${own}`), `connect ECONNREFUSED 127.0.0.1:${own}`);
 		assert.equal(code, "LISTEN");
 		assert.match(message, /^[^\n]+$/);
 		assert.match(message, new RegExp(`\\b${name}\\b`), name);
