@@ -236,6 +236,7 @@ export async function makeCore(
 			clock,
 			log: log.child("blocks"),
 			nextOf: () => heads.next(),
+			confirm: () => kv.confirm(),
 			onHead(update) {
 				simulations.setHead(update.head.number);
 				abilities.headCame();

@@ -117,6 +117,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 			log: log.child("heads"),
 			slots,
 			recoveries,
+			chainId: rules.chainId,
 			onDifference(ms) {
 				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
 				else

@@ -52,6 +52,7 @@ export function readinessChecks(
 		{
 			name: "head",
 			check() {
+				if (heads.trouble !== null) return { ok: false, reason: heads.trouble };
 				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs(), "the head is too old");
 				return { ...result, ...clockNote(heads.times.differenceMs()) };
 			},

@@ -16,6 +16,7 @@ import { hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
 import { HeadTimes } from "./headTimes.ts";
+import { judgeLeap } from "./leap.ts";
 
 export interface HeadTrackerOptions {
 	/** Polling interval where heads are not announced, in ms. Default: a quarter of a slot, a second at most. */
@@ -34,6 +35,8 @@ export interface HeadTrackerDependencies {
 	/** Learns from the heads, before the block after them is described. */
 	readonly slots: Pick<Slots, "ms" | "missingBefore" | "came">;
 	readonly recoveries: Pick<Recoveries, "each">;
+	/** The chain that is followed. */
+	readonly chainId: bigint;
 	/** For the websocket. Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
@@ -90,6 +93,8 @@ export class HeadTracker implements Component {
 	#checkAgain = false;
 	#isAgainDue = false;
 	#isUnavailable = false;
+	/** Why the last head that did not fit was refused, for a slot (`until`, monotonic). */
+	#misfit: { readonly trouble: string; readonly until: number } | null = null;
 
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
 		this.#options = options;
@@ -146,6 +151,12 @@ export class HeadTracker implements Component {
 	/** Whether the last check of the node's head failed. */
 	get isUnavailable(): boolean {
 		return this.#isUnavailable;
+	}
+
+	/** What is wrong with the heads that the node has answered with in the last slot, for the operator; null: nothing. */
+	get trouble(): string | null {
+		const misfit = this.#misfit;
+		return misfit === null || misfit.until < this.#deps.clock.monotonic() ? null : misfit.trouble;
 	}
 
 	/** Starts to follow the chain, without waiting for the node. */
@@ -232,6 +243,10 @@ export class HeadTracker implements Component {
 			this.#checkAgain = true;
 			return;
 		}
+		if (found.update.gap && !(await this.#fits(tracked, head))) {
+			this.#checkAgain = true;
+			return;
+		}
 		await this.#noteTimes(found.update);
 		const next = await this.#deps.nextBlock(found.update.head);
 		if (this.#stopping.signal.aborted) return;
@@ -281,6 +296,19 @@ export class HeadTracker implements Component {
 		if (now - this.#backSince < Math.max(BACK_MS, this.#deps.slots.ms / 2)) return false;
 		this.#backSince = null;
 		return true;
+	}
+
+	/** Whether a head that does not lead to the tracked one may be followed. */
+	async #fits(tracked: Block | null, head: Block): Promise<boolean> {
+		const { clock, slots, log } = this.#deps;
+		const verdict = await judgeLeap(tracked, head, this.#deps);
+		if (verdict.ok) return true;
+		const { trouble } = verdict;
+		if (trouble === null) return false;
+		if (this.trouble === null)
+			log.error("the node's head does not fit and is not followed", { reason: trouble });
+		this.#misfit = { trouble, until: clock.monotonic() + slots.ms };
+		return false;
 	}
 
 	/** Shows the new blocks to the slots; after a start or a gap, with the blocks before them if the node tells these soon. */

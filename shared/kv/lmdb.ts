@@ -78,6 +78,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 	return {
 		// The folder's lock can't be lost while the process lives.
 		isHeld: true,
+		confirm: async () => {},
 		get trouble() {
 			return trouble;
 		},

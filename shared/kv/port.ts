@@ -24,6 +24,8 @@ export interface KeyValueStore {
 export interface SharedStore extends KeyValueStore {
 	/** Whether this process certainly has the store: false after it was suspended for long or lost its connection. */
 	readonly isHeld: boolean;
+	/** Resolves when it is known that this process still had the store after this call, or when `isHeld` is false. Never rejects. */
+	confirm(): Promise<void>;
 	/** Why nothing can be stored now, as far as it has been tried; null while all is well. Public. */
 	readonly trouble: string | null;
 	/** This process's term; null where no other process can reach the store. */

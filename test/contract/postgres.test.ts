@@ -242,6 +242,46 @@ test("a process that is stopped for longer than its time and wakes up writes not
 	assert.equal(`${await next.get("a")}`, "1");
 });
 
+/** A clock that does not notice that its process was stopped, as that of a virtual machine that was paused. */
+const UNAWARE = `
+	let [last, lostMs] = [systemClock.monotonic(), 0];
+	const awake = () => {
+		const now = systemClock.monotonic();
+		if (now - last > 200) lostMs += now - last;
+		last = now;
+		return lostMs;
+	};
+	setInterval(awake, 20);
+	const clock = { ...systemClock, monotonic: () => systemClock.monotonic() - awake(), now: () => systemClock.now() - awake() };
+	clock.after = (ms, fn) => systemClock.after(ms, fn);`;
+
+for (const [what, isTaken] of [
+	["another process has the store: it is not held", true],
+	["nobody has: it is held", false],
+] as const) {
+	test(`the database says whether a process that was paused unnoticed may go on, though ${what}`, async (t) => {
+		const engine = places.engines.find(({ name }) => name === "postgres");
+		assert.ok(engine);
+		const url = await server.newDatabase();
+		const holder = places.another(
+			engine,
+			`${UNAWARE}
+			const kv = await openPostgres({ url: ${JSON.stringify(url)}, store: "relay", verify: false, ttlMs: 3_000 }, { clock, log: silentLogger, onLost: () => {} });
+			say("held " + kv.isHeld);
+			process.stdin.once("data", async () => {
+				await kv.confirm();
+				say("held " + kv.isHeld);
+			});`,
+		);
+		assert.equal(await holder.line(), "held true");
+		holder.child.kill("SIGSTOP");
+		if (isTaken) await openedNext(t, url);
+		holder.child.stdin?.write("wake\n");
+		holder.child.kill("SIGCONT");
+		assert.equal(await holder.line(), `held ${!isTaken}`);
+	});
+}
+
 test("stores of one database are apart, and many processes may bring its tables up to date at once", async (t) => {
 	const url = await server.newDatabase();
 	const stores = await Promise.all(

@@ -99,6 +99,7 @@ export async function startHeadFixture(
 			node,
 			nextBlock: nextBlockReader({ slots }, { node, forks: always(PRAGUE) }),
 			recoveries: new Recoveries(),
+			chainId: 31_337n,
 			clock: systemClock,
 			log,
 		},

@@ -163,6 +163,10 @@ export class BothEngines implements SharedStore {
 		return this.#postgres.isHeld;
 	}
 
+	confirm(): Promise<void> {
+		return this.#postgres.confirm();
+	}
+
 	get trouble(): string | null {
 		return this.#lmdb.trouble ?? this.#postgres.trouble;
 	}

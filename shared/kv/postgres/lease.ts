@@ -79,6 +79,12 @@ const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_lock
 	AND l.objid = (hashtext(current_schema() || ' ' || $2)::bigint & 4294967295)::oid
 	AND a.state_change < clock_timestamp() - $3 * interval '1 millisecond'`;
 
+/** In ms: by the monotonic clock, and since the epoch by the machine's. */
+interface Moment {
+	readonly monotonic: number;
+	readonly now: number;
+}
+
 export class Lease {
 	/** What those that wait show the holder, and no other term has. Nobody else can read the row. */
 	readonly secret = randomBytes(SECRET_BYTES).toString("hex");
@@ -89,8 +95,10 @@ export class Lease {
 	readonly #dependencies: LeaseDependencies;
 	#session: pg.PoolClient | null = null;
 	#epoch: string | null = null;
-	/** Monotonic time in ms, which continues while the process is suspended. */
-	#heldUntil = Number.NEGATIVE_INFINITY;
+	/** In ms, by the monotonic clock and by the machine's. A paused virtual machine may notice the pause by the second alone. */
+	#heldUntil: Moment = { monotonic: Number.NEGATIVE_INFINITY, now: Number.NEGATIVE_INFINITY };
+	/** Those that wait for a renewal that began at `since` or later. */
+	#unconfirmed: { readonly since: number; readonly confirm: () => void }[] = [];
 	#timer: Timer | null = null;
 	#renewing: Promise<void> | null = null;
 	#isOver = false;
@@ -105,7 +113,26 @@ export class Lease {
 
 	/** Whether this process certainly has the lease. */
 	get isHeld(): boolean {
-		return !this.#isOver && this.#session !== null && this.#dependencies.clock.monotonic() < this.#heldUntil;
+		return !this.#isOver && this.#session !== null && this.#leftMs > 0;
+	}
+
+	/** For how long it is trusted without a renewal, in ms. */
+	get #leftMs(): number {
+		const { clock } = this.#dependencies;
+		return Math.min(this.#heldUntil.monotonic - clock.monotonic(), this.#heldUntil.now - clock.now());
+	}
+
+	/**
+	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more. No clock of a
+	 * machine that was paused shows for certain that another process has taken the lease; the database does.
+	 */
+	async confirm(): Promise<void> {
+		if (this.#isOver) return;
+		const { clock } = this.#dependencies;
+		const waiting = new AbortController();
+		this.#unconfirmed.push({ since: clock.monotonic(), confirm: () => waiting.abort() });
+		this.#plan(0);
+		await pause(clock, Math.max(0, this.#leftMs), waiting.signal);
 	}
 
 	/** The number of the term. Throws {@link StoreLostError}. */
@@ -135,7 +162,7 @@ export class Lease {
 			session = await this.#lockedSession();
 		}
 		if (session === null) throw new StoreInUseError(this.#store);
-		const begun = clock.monotonic();
+		const begun = this.#moment();
 		try {
 			const { rows } = await session.query<{ epoch: string }>({
 				text: TAKE,
@@ -172,6 +199,12 @@ export class Lease {
 	#end(): void {
 		this.#isOver = true;
 		this.#timer?.cancel();
+		for (const { confirm } of this.#unconfirmed.splice(0)) confirm();
+	}
+
+	#moment(): Moment {
+		const { clock } = this.#dependencies;
+		return { monotonic: clock.monotonic(), now: clock.now() };
 	}
 
 	/** A session with the lock, or null if another process has the lock. */
@@ -192,14 +225,18 @@ export class Lease {
 		}
 	}
 
-	#keep(session: pg.PoolClient, begun: number): void {
+	#keep(session: pg.PoolClient, begun: Moment): void {
 		if (session !== this.#session) {
 			this.#session = session;
 			session.on("error", () => this.#dropSession(session));
 			this.#dependencies.onSession?.(session);
 		}
-		this.#heldUntil = begun + this.#ttlMs * (1 - 1 / RENEWALS);
-		this.#plan(this.#ttlMs / RENEWALS);
+		const trustedMs = this.#ttlMs * (1 - 1 / RENEWALS);
+		this.#heldUntil = { monotonic: begun.monotonic + trustedMs, now: begun.now + trustedMs };
+		const isConfirmed = ({ since }: { readonly since: number }) => since <= begun.monotonic;
+		for (const one of this.#unconfirmed) if (isConfirmed(one)) one.confirm();
+		this.#unconfirmed = this.#unconfirmed.filter((one) => !isConfirmed(one));
+		this.#plan(this.#unconfirmed.length > 0 ? 0 : this.#ttlMs / RENEWALS);
 	}
 
 	/** Without the session another process may take the lock, so `isHeld` is false. */
@@ -223,8 +260,8 @@ export class Lease {
 
 	/** Renews the lease, in a new session if the old one has ended. */
 	async #renew(): Promise<void> {
-		const { database, clock } = this.#dependencies;
-		const begun = clock.monotonic();
+		const { database } = this.#dependencies;
+		const begun = this.#moment();
 		const known = this.#session;
 		let session = known;
 		try {

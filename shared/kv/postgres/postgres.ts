@@ -151,6 +151,10 @@ class PostgresStore implements SharedStore {
 		return this.#lease.isHeld;
 	}
 
+	confirm(): Promise<void> {
+		return this.#lease.confirm();
+	}
+
 	get trouble(): string | null {
 		return this.#database.trouble;
 	}

@@ -1,8 +1,10 @@
-// A relay whose node is a load balancer in front of nodes that disagree for a moment: what one tells of a block that the relay does
-// not follow ends no transaction.
+// A relay whose node is a load balancer in front of nodes that disagree for a moment, or of another chain's: what one answers of a block
+// that the relay does not follow ends no transaction.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
+import { request } from "undici";
+import { startDevChain } from "../../devnet/devChain.ts";
 import { QUIET } from "../../support/boostFixture.ts";
 import type { NodeProxy } from "../../support/nodes.ts";
 import { RelayFixture, type Signed } from "../../support/relayFixture.ts";
@@ -90,3 +92,29 @@ for (const path of ["/fast", "/noreverts"]) {
 		assert.deepEqual(await inclusions(tx), [await hashOf(block)]);
 	});
 }
+
+test("one request in four goes to another chain's node, which is far ahead: nothing expires, and /readyz says why", async () => {
+	const far = await startDevChain({ genesisTimestamp: Math.floor(Date.now() / 1_000) });
+	await far.rpc("anvil_mine", ["0x320", 0]);
+	const url = system.chain.url;
+	node.setTargets(url, url, url, far.url);
+	try {
+		const txs: Signed[] = [];
+		for (let i = 0; i < 5; i += 1) txs.push((await fixture.actor()).sign());
+		for (const tx of txs) await fixture.submit("/fast", tx);
+		await until("it is not ready, and says why", async () => {
+			const { statusCode, body } = await request(`${system.client.url}/readyz`);
+			const { checks } = (await body.json()) as { checks: { head: { reason?: string } } };
+			return statusCode === 503 && /^the node has answered with block/.test(checks.head.reason ?? "");
+		});
+		await until("all are mined", async () => {
+			await system.nextBlock();
+			const all = await Promise.all(txs.map((tx) => fixture.status(tx)));
+			assert.ok(all.every(({ stage }) => stage !== "EXPIRED"));
+			return all.every(({ stage }) => stage === "INCLUDED");
+		});
+	} finally {
+		node.setTargets(url);
+		await far.stop();
+	}
+});

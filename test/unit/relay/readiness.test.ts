@@ -10,6 +10,7 @@ import type { CheckResult } from "../../../shared/http/opsRoutes.ts";
 const MAX_HEAD_AGE_MS = 60_000;
 const WELL = {
 	head: {},
+	misfit: null as string | null,
 	isUnavailable: false,
 	ageMs: MAX_HEAD_AGE_MS,
 	isHeld: true,
@@ -24,6 +25,7 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 	[{ head: null }, ["node: the node does not answer"]],
 	[{ isUnavailable: true }, ["node: the node does not answer"]],
 	[{ ageMs: MAX_HEAD_AGE_MS + 1 }, ["head: the head is too old"]],
+	[{ misfit: "the node has another chain's" }, ["head: the node has another chain's"]],
 	[{ isWritten: false }, ["store: the last write failed"]],
 	[{ isHeld: false }, ["store: the store does not answer, or is another relay's"]],
 	[{ isHeld: false, trouble: "it has crashed" }, ["store: it has crashed"]],
@@ -33,7 +35,10 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 
 test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
-		const { head, isUnavailable, ageMs, isHeld, trouble, isWritten, isAnswered } = { ...WELL, ...row };
+		const { head, misfit, isUnavailable, ageMs, isHeld, trouble, isWritten, isAnswered } = {
+			...WELL,
+			...row,
+		};
 		const check = coreChecks({
 			kv: { isHeld, trouble },
 			transactions: { keeper: { isWritable: async () => isWritten } },
@@ -41,7 +46,7 @@ test("/readyz names what fails", async () => {
 		} as unknown as CoreParts);
 		const edge = {
 			tip: { head: () => head },
-			heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
+			heads: { isUnavailable, trouble: misfit, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
 			core: { local: { needs: { check } } },
 		} as unknown as EdgeParts;
 		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, null);
@@ -64,7 +69,7 @@ test("a clock that is off is noted at the head, which is as ready as it was", as
 			{ ok: false, reason: "the head is too old", note: "this machine's clock is 7 s behind the chain's" },
 		],
 	] as const) {
-		const heads = { times: { ageMs: () => ageMs, differenceMs: () => differenceMs } };
+		const heads = { trouble: null, times: { ageMs: () => ageMs, differenceMs: () => differenceMs } };
 		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as EdgeParts, null);
 		assert.deepEqual(await checks.find(({ name }) => name === "head")?.check(), expected);
 	}

@@ -239,6 +239,7 @@ export class StagesFixture {
 			{ txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 } },
 			{
 				...{ ...shared, runner, log, onHead: () => {} },
+				confirm: async () => {},
 				nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
 			},
 		);

@@ -140,7 +140,7 @@ describe("a node whose connection hangs", () => {
 		const recoveries = new Recoveries();
 		const node = { call, batch: async () => assert.fail("there is no head") };
 		const slots = new Slots({ setMs: 12_000 }, { clock });
-		const dependencies = { node, nextBlock, slots, recoveries, clock, log: silentLogger };
+		const dependencies = { node, nextBlock, slots, recoveries, chainId: 1n, clock, log: silentLogger };
 		const tracker = new HeadTracker({ pollMs: 1_000 }, dependencies);
 		await tracker.start();
 		await clock.advance(1_000);
