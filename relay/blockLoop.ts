@@ -59,6 +59,8 @@ export interface BlockLoopDependencies {
 	readonly tip: ChainTip;
 	/** The fees and limits of the block after the head. */
 	readonly nextOf: () => NextBlock | null;
+	/** Resolves when it is known that this relay still decides, or does not any more: then nothing is sent. */
+	readonly confirm: () => Promise<void>;
 	/** Called for each head before anything is sent for the next block. */
 	readonly onHead: (update: ChainUpdate) => void;
 	readonly background: Background;
@@ -132,9 +134,12 @@ export class BlockLoop {
 	}
 
 	async #follow(update: ChainUpdate): Promise<void> {
-		const { accounts, onHead, nextOf, tip, transactions, runner, clock } = this.#deps;
+		const { accounts, confirm, onHead, nextOf, tip, transactions, runner, clock } = this.#deps;
+		const confirmed = confirm();
 		await this.#undoReverted(update);
 		await this.#include(update);
+		// The machine may have been paused for long, while another relay took over and users cancelled there.
+		await confirmed;
 		accounts.setHead(update.head);
 		const next = nextOf();
 		tip.set(update.head, next);

@@ -14,6 +14,8 @@ export async function startTcpProxy(to: number) {
 	/** The held bytes by outgoing socket. */
 	const held = new Map<Socket, Buffer[]>();
 	const pairs = new Map<Socket, Socket>();
+	/** Those whose other side ended while it was frozen. */
+	const ended = new Set<Socket>();
 	const keep = (socket: Socket): Socket => {
 		sockets.add(socket);
 		socket.on("error", () => {});
@@ -41,7 +43,10 @@ export async function startTcpProxy(to: number) {
 		outgoing.on("data", (chunk) => {
 			if (state === "open") incoming.write(chunk);
 		});
-		outgoing.on("close", () => incoming.destroy());
+		outgoing.on("close", () => {
+			if (state === "frozen") ended.add(incoming);
+			else incoming.destroy();
+		});
 	});
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	const endAll = (): void => {
@@ -58,12 +63,14 @@ export async function startTcpProxy(to: number) {
 			state = "cut";
 			endAll();
 		},
-		/** Keeps connections open, also new ones, but forwards nothing any more. */
+		/** Keeps connections open, also new ones, but forwards nothing any more, nor that the receiver ends. */
 		freeze(): void {
 			state = "frozen";
 		},
 		mend(): void {
 			state = "open";
+			for (const incoming of ended) incoming.destroy();
+			ended.clear();
 		},
 		/** Holds back what is sent on the open connections from now on, even if the sender disconnects. */
 		hold(): void {
