@@ -45,8 +45,13 @@ export function registerEdgeGauges(
 
 /** Registers those of the core. */
 export function registerCoreGauges(registry: Metrics, parts: CoreParts, clock: Clock): void {
-	const { transactions, fanout, market, edges } = parts;
+	const { damaged, transactions, fanout, market, edges } = parts;
 	const { pool, records } = transactions;
+	registry.gauge(
+		"relay_store_damaged_entries",
+		"Entries of the store that were damaged and left out at the start",
+		() => damaged.count,
+	);
 	const ageMs = () => clock.now() - (pool.oldestReceivedAt() ?? clock.now());
 	registry.gauge("relay_pending_transactions", "Transactions in the pool", () => pool.size);
 	registry.gauge(

@@ -8,6 +8,7 @@ import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../shared/ethereum/signatureWork.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
+import { DamagedEntries } from "../shared/kv/damagedEntries.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Logger } from "../shared/log.ts";
 import { BID_LIMITS } from "./auction/bids.ts";
@@ -129,10 +130,12 @@ export async function makeCore(
 	);
 	const blobProofs = new BlobProofs({}, { clock });
 	const lastWrite: LastWrite = { ms: null };
+	const damaged = new DamagedEntries({ log: log.child("store") });
 	const transactions = new Transactions(
 		{ maxBytes: config.POOL_MAX_BYTES },
 		{
 			kv,
+			damaged,
 			broadcaster: fanout,
 			tip,
 			clock,
@@ -174,6 +177,7 @@ export async function makeCore(
 			blobProofs,
 			publisher: edges === null ? subscriptions : new FeedPublisher({ subscriptions, edges, core }),
 			kv,
+			damaged,
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
 			onLanded: (claimed, paid) => {
@@ -324,6 +328,7 @@ export async function makeCore(
 	return {
 		...{
 			kv,
+			damaged,
 			transactions,
 			blobProofs,
 			work,

@@ -8,6 +8,7 @@ import type { Slots } from "../shared/ethereum/slots.ts";
 import type { EventStreams } from "../shared/http/eventStreams.ts";
 import type { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route } from "../shared/http/routes.ts";
+import type { DamagedEntries } from "../shared/kv/damagedEntries.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { SyncWaits } from "../shared/syncWaits.ts";
@@ -73,6 +74,7 @@ export interface EdgeParts {
 /** What only the core has. */
 export interface CoreParts {
 	readonly kv: SharedStore;
+	readonly damaged: DamagedEntries;
 	readonly transactions: Transactions;
 	readonly blobProofs: BlobProofs;
 	readonly work: SignatureWork;

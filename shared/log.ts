@@ -27,6 +27,8 @@ export interface LogFields {
 	readonly setting?: string;
 	readonly task?: string;
 	readonly store?: string;
+	/** The key of a store's entry. */
+	readonly key?: string;
 	/** Of the core. */
 	readonly term?: number;
 	readonly native?: boolean;

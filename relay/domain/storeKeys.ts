@@ -13,6 +13,8 @@ export const [SOFT, REVIVABLE] = ["n/", "g/"];
 export const [REFUND, REFUND_HOUR] = ["f/", "h/"];
 /** The figures of a searcher's bundles, by day and owner. */
 export const SEARCHER_DAY = "d/";
+/** Before the key of an entry that is damaged, or that lacks one which was lost. */
+export const ASIDE = "z/";
 /** What bidders paid in a block. */
 export const PAYMENTS = "c/";
 

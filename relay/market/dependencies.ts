@@ -5,6 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { ForkAt } from "../../shared/ethereum/forks.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
+import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { BidsOptions } from "../auction/bids.ts";
@@ -57,6 +58,7 @@ export interface MarketDependencies {
 	readonly publisher: Publisher;
 	/** Keeps what bidders have paid, and searchers' figures. */
 	readonly kv: KeyValueStore;
+	readonly damaged: DamagedEntries;
 	/** How subscribers see a bundle. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus) => unknown;
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRejection) => void;

@@ -3,7 +3,8 @@
 // the figures, and gets no outcome any more.
 
 import type { Background } from "../../shared/background.ts";
-import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
+import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
+import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
@@ -21,6 +22,7 @@ export const FIGURES_LIMITS: FiguresOptions = { maxDays: 20_000, maxPerClient: 1
 
 interface FiguresDependencies {
 	readonly kv: KeyValueStore;
+	readonly damaged: DamagedEntries;
 	readonly background: Background;
 	readonly log: Logger;
 }
@@ -54,19 +56,18 @@ export class SearcherFigures {
 		this.#shares = new Shares({ total: maxDays, perClient: maxPerClient });
 	}
 
-	/** Loads what is stored. Throws StoreFormatError on a damaged entry. */
+	/** Loads what is stored. */
 	async load(): Promise<void> {
-		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(SEARCHER_DAY))) {
+		const { kv, damaged } = this.#deps;
+		for await (const [key, bytes] of kv.range(...prefixRange(SEARCHER_DAY))) {
 			const [day, owner] = [
 				Number(key.slice(SEARCHER_DAY.length, SEARCHER_DAY.length + DIGITS)),
 				ownerIn(key),
 			];
-			try {
+			damaged.tried(key, () => {
 				const { client, paid, ...rest } = JSON.parse(bytes.toString("utf8")) as StoredRow;
 				this.#add({ owner, client, figures: { ...noFigures(day), ...rest, paid: BigInt(paid) } });
-			} catch {
-				throw new StoreFormatError(key);
-			}
+			});
 		}
 	}
 

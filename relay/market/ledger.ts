@@ -2,7 +2,7 @@
 // blocks. It counts in canonical blocks alone, whose coinbase is one of the builder's: what a proposer pays itself, or another
 // builder, is no record. It is on disk, so that it survives a restart.
 
-import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
+import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
 import { clientIn } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
@@ -43,7 +43,7 @@ const DIGITS = 12;
 /** Blocks deeper than this are not checked for reorganisations. */
 const REORG_BLOCKS = 128;
 
-type LedgerDependencies = Pick<MarketDependencies, "kv" | "payments" | "background" | "log">;
+type LedgerDependencies = Pick<MarketDependencies, "kv" | "damaged" | "payments" | "background" | "log">;
 
 /** Keeps payments and sums them. */
 export class PaymentLedger {
@@ -57,19 +57,18 @@ export class PaymentLedger {
 		this.#deps = dependencies;
 	}
 
-	/** Loads the stored payments; call before the first block. Throws StoreFormatError on a damaged entry. */
+	/** Loads the stored payments; call before the first block. */
 	async load(): Promise<void> {
-		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PAYMENTS))) {
+		const { kv, damaged } = this.#deps;
+		for await (const [key, bytes] of kv.range(...prefixRange(PAYMENTS))) {
 			const [, number, hash = ""] = key.split("/");
-			try {
+			damaged.tried(key, () => {
 				const stored = JSON.parse(bytes.toString("utf8")) as readonly Partial<Payment>[];
 				// Earlier versions wrote what was bid and paid, by which no record can be told.
 				const payments = stored.filter((one): one is Payment => one.left !== undefined);
 				for (const { left } of payments) BigInt(left);
 				this.#blocks.set(hash, { number: Number(number), hash, payments, isCanonical: true });
-			} catch {
-				throw new StoreFormatError(key);
-			}
+			});
 		}
 	}
 

@@ -3,6 +3,7 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { mayCancelSoftly, pastOwners } from "../../shared/ownership.ts";
@@ -18,6 +19,7 @@ import {
 import {
 	ARCHIVED,
 	ARCHIVED_BY_TIME,
+	ASIDE,
 	OLD_RECORD,
 	OLD_SUBMISSION,
 	PROBE,
@@ -64,6 +66,7 @@ function storeUnavailable(): RpcError {
  */
 export class TransactionDisk {
 	readonly #kv: KeyValueStore;
+	readonly #damaged: DamagedEntries;
 	readonly #log: Logger;
 	#failed = false;
 	/** Records archived since the last purge. */
@@ -71,8 +74,9 @@ export class TransactionDisk {
 	/** Goes with the next write. */
 	#later: readonly Change[] = [];
 
-	constructor(dependencies: { kv: KeyValueStore; log: Logger }) {
+	constructor(dependencies: { kv: KeyValueStore; damaged: DamagedEntries; log: Logger }) {
 		this.#kv = dependencies.kv;
+		this.#damaged = dependencies.damaged;
 		this.#log = dependencies.log;
 	}
 
@@ -169,7 +173,7 @@ export class TransactionDisk {
 
 	/**
 	 * All transactions that were live at the last write, each as `keep` returns it, which may have a view of its bytes until then.
-	 * Throws StoreFormatError on a damaged entry.
+	 * One whose submission or record is damaged is left out.
 	 */
 	async *load(keep: (tx: DecodedTransaction) => DecodedTransaction = (tx) => tx): AsyncIterable<RecordEntry> {
 		await this.#moveOld();
@@ -177,16 +181,20 @@ export class TransactionDisk {
 		let next = await records.next();
 		let count = 0;
 		for await (const [key, bytes] of this.#kv.range(...prefixRange(SUBMISSION))) {
-			const stored = decodeStored(key, bytes, count % SAMPLE_EVERY === 0);
+			const isChecked = count % SAMPLE_EVERY === 0;
+			count += 1;
+			const stored = this.#damaged.tried(key, () => decodeStored(key, bytes, isChecked));
+			if (stored === undefined) continue;
 			const { submitterAddress, receivedAt, requestId, owners, block } = stored;
 			const basis = { tx: keep(stored.tx), submitterAddress, receivedAt, requestId };
-			count += 1;
 			// Both ranges are in one order, so they are merged in one pass.
 			const own = RECORD + key.slice(SUBMISSION.length);
 			while (!next.done && next.value[0] < own) next = await records.next();
 			if (!next.done && next.value[0] === own) {
-				const record = decodeRecord(own, next.value[1], { ...basis, owners });
-				yield { transaction: ownedTransaction(basis, record.owners), record };
+				const json = next.value[1];
+				const record = this.#damaged.tried(own, () => decodeRecord(own, json, { ...basis, owners }));
+				// Without its record it may be one that its user has cancelled.
+				if (record !== undefined) yield { transaction: ownedTransaction(basis, record.owners), record };
 				continue;
 			}
 			const transaction = ownedTransaction(basis, owners);
@@ -207,7 +215,14 @@ export class TransactionDisk {
 			const changes = await Promise.all(
 				rows.map(async ([key, bytes]): Promise<Change[]> => {
 					const hash = hashIn(key);
-					const at = { hash, receivedAt: envelopeOf(key, bytes).receivedAt };
+					const envelope = this.#damaged.tried(key, () => envelopeOf(key, bytes));
+					// Else it would be found again and again.
+					if (envelope === undefined)
+						return [
+							{ key, value: null },
+							{ key: ASIDE + key, value: bytes },
+						];
+					const at = { hash, receivedAt: envelope.receivedAt };
 					const moved = [
 						{ key, value: null },
 						{ key: liveKey(SUBMISSION, at), value: bytes },

@@ -2,6 +2,7 @@
 // that a refund goes with its block. What is final is on disk, written in the commit that archives its record: a row for each
 // address that a refund concerns, and sums by the hour. Both are kept for ever.
 
+import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { Change, KeyValueStore } from "../../shared/kv/port.ts";
 import { StoreFormatError } from "../../shared/kv/port.ts";
 import type { TransactionRecord } from "../domain/record.ts";
@@ -33,6 +34,7 @@ export interface Totals extends Sums {
 
 interface RefundTableDependencies {
 	readonly kv: KeyValueStore;
+	readonly damaged: DamagedEntries;
 	readonly records: Pick<TransactionRecords, "mined">;
 }
 
@@ -60,13 +62,16 @@ export class RefundTable {
 
 	/**
 	 * Reads what is final; call once, before anything is archived. Returns what must be written with the first write: since when refunds are
-	 * kept, `now` (ms) where none were. Throws StoreFormatError on a damaged entry.
+	 * kept, `now` (ms) where none were.
 	 */
 	async load(now: number): Promise<readonly Change[]> {
-		const { kv } = this.#deps;
+		const { kv, damaged } = this.#deps;
 		for await (const [key, bytes] of kv.range(REFUND_HOUR, `${REFUND_HOUR}\u{7f}`)) {
-			const { transactions, refunded } = parsed<{ transactions: number; refunded: string }>(key, bytes);
-			this.#hours.set(Number(key.slice(REFUND_HOUR.length)), { transactions, refunded: BigInt(refunded) });
+			damaged.tried(key, () => {
+				const { transactions, refunded } = parsed<{ transactions: number; refunded: string }>(key, bytes);
+				const hour = Number(key.slice(REFUND_HOUR.length));
+				this.#hours.set(hour, { transactions, refunded: BigInt(refunded) });
+			});
 		}
 		const since = await kv.get(REFUNDS_SINCE);
 		this.#since = since === null ? now : Number(since.toString("utf8"));

@@ -8,6 +8,7 @@ import type { Clock } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import { isOwnedBy } from "../../shared/ownership.ts";
@@ -34,6 +35,7 @@ export interface TransactionsOptions {
 
 export interface TransactionsDependencies {
 	readonly kv: KeyValueStore;
+	readonly damaged: DamagedEntries;
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
 	readonly tip: Tip;
 	readonly clock: Clock;
@@ -93,10 +95,10 @@ export class Transactions {
 	readonly #converting = new Set<string>();
 
 	constructor({ maxBytes }: TransactionsOptions, dependencies: TransactionsDependencies) {
-		const { kv, broadcaster, tip, clock, onChange, onWritten, background, log } = dependencies;
+		const { kv, damaged, broadcaster, tip, clock, onChange, onWritten, background, log } = dependencies;
 		const pool = new Pool({ maxBytes });
 		const records = new TransactionRecords({ log: log.child("records") });
-		const disk = new TransactionDisk({ kv, log: log.child("store") });
+		const disk = new TransactionDisk({ kv, damaged, log: log.child("store") });
 		const turns = this.#turns;
 		// The later of the machine's and the chain's time, so that a record is not purged too early.
 		const timeToStore = () => laterTime(clock.now(), tip.head());
@@ -105,7 +107,7 @@ export class Transactions {
 		this.records = this.#records = records;
 		this.#disk = disk;
 		this.#timeToStore = timeToStore;
-		const refunds = new RefundTable({ kv, records });
+		const refunds = new RefundTable({ kv, damaged, records });
 		this.refunds = refunds;
 		this.keeper = new RecordKeeper({ pool, records, disk, refunds, turns, timeToStore, clock, background });
 		this.changes = new ClientChanges({

@@ -13,6 +13,7 @@ import { openLmdb } from "../../shared/kv/lmdb.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { startDevChain } from "../devnet/devChain.ts";
 import type { TestAccount } from "../support/txFactory.ts";
+import { UNDAMAGED } from "../support/undamaged.ts";
 import {
 	benchAccounts,
 	benchTransaction,
@@ -84,7 +85,7 @@ export async function benchStart(): Promise<readonly Figure[]> {
 /** Writes the rows of `count` transactions that were sent to the builder. */
 async function fill(folder: string, accounts: readonly TestAccount[], count: number): Promise<void> {
 	const kv = await openLmdb(folder);
-	const disk = new TransactionDisk({ kv, log: silentLogger });
+	const disk = new TransactionDisk({ kv, damaged: UNDAMAGED, log: silentLogger });
 	for (let from = 0; from < count; from += BATCH) {
 		const records: TransactionRecord[] = [];
 		const written: Promise<void>[] = [];

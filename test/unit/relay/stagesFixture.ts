@@ -24,6 +24,7 @@ import { NO_TRACES } from "../../../shared/tracing/traces.ts";
 import { PRAGUE } from "../../support/forks.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { UNDAMAGED } from "../../support/undamaged.ts";
 import { FakeDisk } from "./fakeDisk.ts";
 
 export const LIFE_BLOCKS = 25;
@@ -187,13 +188,13 @@ export class StagesFixture {
 			...silentLogger,
 			error: (message, fields) => this.faults.push(`${message} ${JSON.stringify(fields)}`),
 		};
-		this.store = new TransactionDisk({ kv: disk, log: silentLogger });
+		this.store = new TransactionDisk({ kv: disk, damaged: UNDAMAGED, log: silentLogger });
 		this.background = new Background({}, { log });
 		const { background } = this;
 		const transactions = new Transactions(
 			{ maxBytes: 256 * 1024 * 1024 },
 			{
-				...{ kv: disk, broadcaster: builders, tip, clock, onWritten: () => {} },
+				...{ kv: disk, damaged: UNDAMAGED, broadcaster: builders, tip, clock, onWritten: () => {} },
 				...{ background, blobProofs: BLOB_PROOFS },
 				// That the disk fails is no fault of ours.
 				log: { ...log, child: (part) => (part === "store" ? silentLogger : log) },

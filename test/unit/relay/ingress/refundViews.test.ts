@@ -13,6 +13,7 @@ import { readCsv } from "../../../support/csv.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { testAccount } from "../../../support/txFactory.ts";
 import { READ_SIGNATURE, readHeader } from "../../../support/typedSignatures.ts";
+import { UNDAMAGED } from "../../../support/undamaged.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 
 const { address, keyHex } = testAccount(1);
@@ -31,7 +32,7 @@ async function routesOver(count: number) {
 		const key = `f/${address}/${String(999_999_999_999 - block).padStart(12, "0")}/${hash}`;
 		kv.map.set(key, Buffer.from(JSON.stringify(row)));
 	}
-	const refunds = new RefundTable({ kv, records: { mined: () => [] } });
+	const refunds = new RefundTable({ kv, damaged: UNDAMAGED, records: { mined: () => [] } });
 	await refunds.load(clock.now());
 	const verifyRead = readVerifier({ chainId: 1n, name: null, clock });
 	const dependencies = { refunds, verifyRead, clock };

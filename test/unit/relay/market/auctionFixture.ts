@@ -2,7 +2,6 @@
 // it compares owners' figures with all that the table has of their bundles.
 
 import assert from "node:assert/strict";
-
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
 import { PLAIN_LIMITS, type PlainLimits } from "../../../../relay/auction/plainBundle.ts";
@@ -36,6 +35,7 @@ import {
 	type TxOptions,
 	testAccount,
 } from "../../../support/txFactory.ts";
+import { UNDAMAGED } from "../../../support/undamaged.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 import {
 	FakeAccounts,
@@ -118,7 +118,7 @@ export class AuctionFixture {
 		this.transactions = new Transactions(
 			{ maxBytes: 256 * 1024 * 1024 },
 			{
-				...{ kv: disk, tip, clock, blobProofs, background, log },
+				...{ kv: disk, damaged: UNDAMAGED, tip, clock, blobProofs, background, log },
 				// The builders have all targets; what they are sent of them alone is not looked at.
 				broadcaster: { eligible: () => builders.all, cancel: () => {} },
 				onChange: () => {},
@@ -131,7 +131,7 @@ export class AuctionFixture {
 		builders.refunding = options.refunding ?? ["a", "b"];
 		this.#deps = {
 			...{ transactions: this.transactions, accounts, tip, simulations, clock, log },
-			...{ sender: builders, background, kv: disk, blobProofs },
+			...{ sender: builders, background, kv: disk, damaged: UNDAMAGED, blobProofs },
 			payments: {
 				block: async (hash) => this.chain.paid(hash),
 				brought: async (hash) => ({ fees: 0n, transfers: this.transfers.get(hash) ?? null }),

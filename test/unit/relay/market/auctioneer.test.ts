@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { TransactionDisk } from "../../../../relay/transactions/disk.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { UNDAMAGED } from "../../../support/undamaged.ts";
 import type { Pays } from "./auctionFakes.ts";
 import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
 
@@ -64,7 +65,7 @@ describe("a backrun counts as sent", () => {
 		const { fixture, target } = await withTarget();
 		await fixture.accepted("A", target, 5n);
 		await fixture.clock.advance(100);
-		const disk = new TransactionDisk({ kv: fixture.disk, log: silentLogger });
+		const disk = new TransactionDisk({ kv: fixture.disk, damaged: UNDAMAGED, log: silentLogger });
 		const last = [];
 		for await (const { record } of disk.load()) last.push([record.hash, record.events.at(-1)?.type]);
 		assert.deepEqual(last, [[target.tx.hash, "bundled"]]);

@@ -6,8 +6,8 @@ import type { BundleBlockStatus, BundleRecord } from "../../../../relay/domain/b
 import { FIGURES_LIMITS, SearcherFigures } from "../../../../relay/market/figures.ts";
 import { RefundTable } from "../../../../relay/transactions/refundTable.ts";
 import { Background } from "../../../../shared/background.ts";
-import { StoreFormatError } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { UNDAMAGED } from "../../../support/undamaged.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 import { refundedRecord } from "../refundedRecord.ts";
 
@@ -16,7 +16,12 @@ const DAY_MS = 86_400_000;
 /** Figures on a disk, which may be another's. */
 function startFigures(limits = FIGURES_LIMITS, disk = new FakeDisk()) {
 	const background = new Background({}, { log: silentLogger });
-	const figures = new SearcherFigures(limits, { kv: disk, background, log: silentLogger });
+	const figures = new SearcherFigures(limits, {
+		kv: disk,
+		damaged: UNDAMAGED,
+		background,
+		log: silentLogger,
+	});
 	const bid = (owner: string, day: number, client = owner): void =>
 		figures.count(recordOf(owner, client), statusOn(day), 1);
 	const days = (owner: string) => figures.of(owner).map(({ day, bids }) => [day, bids]);
@@ -131,7 +136,7 @@ test("refunds in the same store are none of its rows, and take no searcher's day
 	const { figures, bid, write, disk } = startFigures({ maxDays: 10, maxPerClient: 10 });
 	for (let day = 1; day <= 4; day += 1) bid("me", day);
 	await write();
-	const refunds = new RefundTable({ kv: disk, records: { mined: () => [] } });
+	const refunds = new RefundTable({ kv: disk, damaged: UNDAMAGED, records: { mined: () => [] } });
 	await refunds.load(0);
 	const records = Array.from({ length: 20 }, (_, i) => refundedRecord(i, i));
 	await disk.write(refunds.settling(records).changes);
@@ -145,10 +150,12 @@ test("refunds in the same store are none of its rows, and take no searcher's day
 	assert.equal(figures.of("me").length, 4);
 });
 
-test("a damaged entry stops the start by its key", async () => {
+test("a damaged entry is left out, and the others count", async () => {
 	const { disk, bid, write, again } = startFigures();
 	bid("me", 1);
+	bid("you", 1);
 	await write();
-	for (const key of disk.map.keys()) disk.map.set(key, Buffer.from("{}"));
-	await assert.rejects(again, new StoreFormatError("d/0000001/me"));
+	disk.map.set("d/0000001/me", Buffer.from("{}"));
+	const { days } = await again();
+	assert.deepEqual([days("me"), days("you")], [[], [[1, 1]]]);
 });

@@ -115,11 +115,11 @@ test("what the node can't trace is no record, whatever was claimed", async () =>
 	assert.equal(fixture.market.ledger.size, 0);
 });
 
-test("what an earlier version wrote is no record, and a damaged entry stops the start by its key", async () => {
+test("what an earlier version wrote is no record, and a damaged entry is left out, not the others", async () => {
 	const { fixture } = await landed();
 	const key = `${PAYMENTS}000000000100/0x100`;
 	fixture.disk.map.set(key, Buffer.from('[{"kind":"landed","bundle":"0x","bid":"5","paid":"5"}]'));
 	assert.equal((await fixture.restartedLedger()).size, 1);
 	fixture.disk.map.set(key, Buffer.from('[{"left":"much"}]'));
-	await assert.rejects(fixture.restartedLedger(), { code: "STORE_FORMAT" });
+	assert.equal((await fixture.restartedLedger()).size, 1);
 });
