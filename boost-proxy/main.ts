@@ -20,6 +20,8 @@ await runProcess(
 		name: "boost",
 		about: "stands in front of the relay, and carries on by another one while that is out",
 		settings: BOOST_SETTINGS,
+		// A row that ended has no birth any more.
+		pair: null,
 		read: readBoostConfig,
 		create: (config, dependencies) => warning(createProxy(config, dependencies), config, dependencies.log),
 	},

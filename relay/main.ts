@@ -3,13 +3,14 @@
 
 import { runProcess } from "../shared/process.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "./config.ts";
-import { createRelay } from "./relay.ts";
+import { createRelay, STORE_PAIR } from "./relay.ts";
 
 await runProcess(
 	{
 		name: "relay",
 		about: "takes signed transactions privately and sends them to block builders",
 		settings: RELAY_SETTINGS,
+		pair: STORE_PAIR,
 		read: readRelayConfig,
 		create: createRelay,
 	},

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from "../shared/clock.ts";
 import { type OpenStore, openStore, warnOfClearText } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import { HolderReader } from "../shared/kv/postgres/holder.ts";
+import type { EntryPair } from "../shared/kv/salvage.ts";
 import {
 	type Assembly,
 	assembled,
@@ -21,6 +22,7 @@ import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import type { RelayConfig } from "./config.ts";
 import { CoreRole } from "./coreRole.ts";
+import { ASIDE, RECORD, SUBMISSION } from "./domain/storeKeys.ts";
 import { CoreFinder } from "./edge/coreFinder.ts";
 import { CoreRequests } from "./edge/coreRequests.ts";
 import { registerCoreGauges, registerEdgeGauges } from "./gauges.ts";
@@ -52,6 +54,9 @@ export interface RelayOverrides {
 	readonly lookup?: LookupFunction;
 }
 
+/** A submission whose record is lost may be one that its user has cancelled. */
+export const STORE_PAIR: EntryPair = { first: SUBMISSION, second: RECORD, aside: ASIDE };
+
 /** How long the start waits for the first head while requests are held, in ms. */
 const FIRST_HEAD_MS = 1_000;
 
@@ -74,7 +79,7 @@ async function assemble(
 	const waiting = new WaitingServers(doorOf(config), { registry, clock, log });
 	const resources = openResources(config, { clock, lookup: overrides.lookup });
 	const { lookup, readClient } = resources;
-	const open = (onWait: () => Promise<void>, signal: AbortSignal) =>
+	const open = (onWait: (reason: string) => Promise<void>, signal: AbortSignal) =>
 		(overrides.openStore ?? openStore)("relay", config, {
 			...{ clock, onLost, onWait, stopped: signal },
 			address: config.INTERNAL_URL,
@@ -89,7 +94,7 @@ async function assemble(
 		);
 		const onWait = (reason: string) => waiting.start(reason);
 		// What is wrong with the store shows at once, also while the node is out.
-		if (reader === null) opened = await open(() => Promise.resolve(), stopped);
+		if (reader === null) opened = await open(onWait, stopped);
 		else await reader.tryOut();
 		const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, onWait, stopped });
 		waiting.goOn();

@@ -146,6 +146,7 @@ export function helpText(command: string, about: string, table: SettingTable): s
 		"  --help          this text",
 		"  --print-config  the settings in force, secrets masked",
 		"  --version       the version, and the commit that it was built from",
+		"  --salvage       keeps what can be read of a damaged store in DATA_DIR",
 	];
 	return [...lines, "", "Options:", ...options].join("\n");
 }

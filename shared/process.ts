@@ -2,6 +2,7 @@
 // differs.
 
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
 import {
@@ -9,10 +10,13 @@ import {
 	helpText,
 	misspelled,
 	printedConfig,
+	readSettings,
+	type Setting,
 	type SettingTable,
 	type TraceSettings,
 } from "./config.ts";
 import { KZG_PACKAGE } from "./ethereum/blobProofs.ts";
+import { type EntryPair, salvageStore } from "./kv/salvage.ts";
 import { type Component, StoppedError, stopLimitMs, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
@@ -30,7 +34,9 @@ interface ProcessKind<Config extends ProcessConfig> {
 	readonly name: string;
 	/** One line for `--help`. */
 	readonly about: string;
-	readonly settings: SettingTable;
+	readonly settings: SettingTable & { readonly DATA_DIR: Setting<string> };
+	/** What of its store belongs together, for `--salvage`; null: nothing. */
+	readonly pair: EntryPair | null;
 	/** Throws SettingError. */
 	read(env: Environment): Config;
 	create(config: Config, given: ProcessParts): Component;
@@ -61,7 +67,7 @@ export const SUPERVISED = "--supervised";
 /** What a supervised child sends to its parent once it has started. */
 export const STARTED = "started";
 
-const OPTIONS: readonly string[] = ["--help", "--print-config", "--version"];
+const OPTIONS: readonly string[] = ["--help", "--print-config", "--version", "--salvage"];
 const KEEP_ALIVE_MS = 2 ** 30;
 /** A heap larger than this may at most double between two collections. */
 const LARGE_HEAP = 96 * 1024 * 1024;
@@ -127,6 +133,10 @@ async function run<Config extends ProcessConfig>(
 	if (args.includes("--print-config")) return print(printedConfig(kind.settings, env));
 	const build = { version: VERSION, commit: commitOf(env) };
 	if (args.includes("--version")) return print(`${build.version} (commit ${build.commit})`);
+	if (args.includes("--salvage")) {
+		const { DATA_DIR } = readSettings({ DATA_DIR: kind.settings.DATA_DIR }, env);
+		return print(await salvageStore(join(DATA_DIR, kind.name), kind.pair, new Date()));
+	}
 	const config = kind.read(env);
 	setInterval(boundHeap, HEAP_CHECK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);

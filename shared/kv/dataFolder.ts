@@ -32,8 +32,8 @@ const MIB = 1024 * 1024;
 const NEW_STORE_BYTES = 64 * 1024;
 /** LMDB's two first pages, without which nothing was ever committed, and the number that identifies the first one. */
 const META_BYTES = 8_192;
-const MAGIC = 0xbeef_c0de;
-const MAGIC_OFFSET = 24;
+export const MAGIC = 0xbeef_c0de;
+export const MAGIC_OFFSET = 24;
 
 /** The folder of DATA_DIR can't be used. The message is for the operator. */
 export class DataFolderError extends Error {

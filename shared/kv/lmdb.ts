@@ -11,6 +11,7 @@ import { open, type RootDatabase } from "lmdb";
 import { systemClock } from "../clock.ts";
 import { type Logger, safeError, silentLogger } from "../log.ts";
 import { systemCode } from "../outgoing/advice.ts";
+import { assertWhole } from "./damage.ts";
 import {
 	allocateFiles,
 	closeFiles,
@@ -28,13 +29,20 @@ import { GroupCommit } from "./groupCommit.ts";
 import type { Change, SharedStore } from "./port.ts";
 
 /**
- * Opens the store in `folder`, and creates it if needed. Throws DataFolderError, or FolderInUseError if another process uses it.
+ * Opens the store in `folder`, and creates it if needed. Throws DataFolderError, DamagedStoreError, or FolderInUseError if another
+ * process uses it.
  *
  * `overlappingSync` is off because with it a put resolves before it is flushed to disk.
  */
 export async function openLmdb(folder: string, log: Logger = silentLogger): Promise<SharedStore> {
 	makeFolder(folder, log);
 	const unlock = await lockFolder(folder);
+	try {
+		await assertWhole(folder);
+	} catch (thrown) {
+		await unlock();
+		throw thrown;
+	}
 	const db = openIn(folder);
 	if (db instanceof DataFolderError) {
 		await unlock();
@@ -117,7 +125,7 @@ function openIn(folder: string): RootDatabase<Buffer, string> | DataFolderError 
 	}
 }
 
-class FolderInUseError extends Error {
+export class FolderInUseError extends Error {
 	readonly code = "FOLDER_IN_USE";
 	constructor(folder: string) {
 		super(`another process uses the data folder ${folder}: stop it, or set DATA_DIR to another folder`);
@@ -129,7 +137,7 @@ class FolderInUseError extends Error {
  * Locks `folder`, which must exist, against other processes of this machine. The lock is a listening local socket: the system
  * removes it however the process dies, and a reused process id can't be mistaken for it. Throws {@link FolderInUseError}.
  */
-async function lockFolder(folder: string): Promise<() => Promise<void>> {
+export async function lockFolder(folder: string): Promise<() => Promise<void>> {
 	const name = `leeward-${createHash("sha256").update(realpathSync(folder)).digest("hex").slice(0, 32)}`;
 	// On Linux the socket has no file; elsewhere a file may be left behind.
 	const address = process.platform === "linux" ? `\0${name}` : join(tmpdir(), `${name}.sock`);

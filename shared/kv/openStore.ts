@@ -5,7 +5,8 @@ import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { untilDone } from "../waiting.ts";
-import { openLmdb } from "./lmdb.ts";
+import { DamagedStoreError } from "./damage.ts";
+import { FolderInUseError, openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { databaseAddress } from "./postgres/database.ts";
 import {
@@ -43,6 +44,7 @@ export interface OpenStoreDependencies {
 
 export type OpenStore = typeof openStore;
 
+const BEING_SALVAGED = "the store is damaged, and another process works on it: this one waits for its end";
 const IN_USE = "another process has the store: this one waits for it to end";
 
 /** To be called before anything connects to the database. Throws DatabaseUrlError. */
@@ -56,7 +58,8 @@ export function warnOfClearText(
 
 /**
  * Opens the store of `process`, or of a boost on a database its part of it; waits for a database that does not answer, without an
- * end, and for one that refuses it if it has waited for another process before. Throws DataFolderError, FolderInUseError,
+ * end, and for one that refuses it if it has waited for another process before; and while its file is damaged, until it is
+ * replaced. Throws DataFolderError, FolderInUseError,
  * DatabaseUrlError, DatabaseRefusedError or LaterVersionError; StoppedError if it was stopped meanwhile.
  */
 export async function openStore(
@@ -65,7 +68,7 @@ export async function openStore(
 	{ clock, log, onLost, onWait, stopped, address }: OpenStoreDependencies,
 ): Promise<SharedStore> {
 	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
-	if (url === undefined) return openLmdb(join(settings.DATA_DIR, process), log);
+	if (url === undefined) return openFolder(process, settings, { clock, log, onWait, stopped });
 	const { host } = databaseAddress(url, verify);
 	/** What the caller failed with, such as a port that is taken: no later try would change it. */
 	let ownFault: unknown;
@@ -105,6 +108,34 @@ export async function openStore(
 				throw thrown;
 			},
 			tell: (failure) => log.warn("waiting for the database of DATABASE_URL", { store: process, ...failure }),
+		},
+		(late) => void late.close(),
+	);
+}
+
+/** A damaged file is waited for, so that /readyz says what to do. */
+function openFolder(
+	process: StoreName,
+	{ DATA_DIR }: StoreSettings,
+	{ clock, log, onWait, stopped }: Pick<OpenStoreDependencies, "clock" | "log" | "onWait" | "stopped">,
+): Promise<SharedStore> {
+	let isDamaged = false;
+	return untilDone(
+		"the wait for the store",
+		() => openLmdb(join(DATA_DIR, process), log),
+		{
+			clock,
+			stopped,
+			onFailure: onWait,
+			reasonOf(thrown) {
+				if (thrown instanceof DamagedStoreError) {
+					isDamaged = true;
+					return thrown.message;
+				}
+				if (isDamaged && thrown instanceof FolderInUseError) return BEING_SALVAGED;
+				throw thrown;
+			},
+			tell: (failure) => log.error("the store is damaged", { store: process, ...failure }),
 		},
 		(late) => void late.close(),
 	);

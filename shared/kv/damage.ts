@@ -1,0 +1,136 @@
+// Finds damage in LMDB's file before it is opened, and copies what can be read of a damaged one. A damaged page makes LMDB end the
+// process that reads it, or leave out all that is behind it without a word, so this is done in processes of their own.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { DATA_FILE, DataFolderError, MAGIC, MAGIC_OFFSET } from "./dataFolder.ts";
+
+/** How far a file could be read. */
+interface Reading {
+	/** Entries that were read. */
+	readonly read: number;
+	/** Entries that the file should have; null: not even that can be read. */
+	readonly of: number | null;
+}
+
+/** LMDB's file is damaged. The message, which is public, is for the operator. */
+export class DamagedStoreError extends Error {
+	readonly code = "DAMAGED_STORE";
+	constructor(folder: string, { read, of }: Reading) {
+		const process = basename(folder);
+		super(
+			`DATA_DIR/${process}/${DATA_FILE} is damaged: ${read} of ${of ?? "its"} entries can be read: expected a backup in its place, or npm run ${process} -- --salvage, which keeps what can be read`,
+		);
+		this.name = "DamagedStoreError";
+	}
+}
+
+/** Smaller files are empty. */
+const META_BYTES = 8_192;
+/** Where the first of the two pages that describe the file has the size of a page. */
+const PAGE_SIZE_OFFSET = MAGIC_OFFSET + 24;
+
+/**
+ * Reads all of a store, and copies it to the folder `to` if that is given. It says how many entries there are, how many it has read
+ * now and then, and `whole` at the end.
+ */
+const READER = `
+	import { writeSync } from "node:fs";
+	const [, lmdb, from, to, reverse] = process.argv;
+	const { open } = await import(lmdb);
+	// Written without flushes: what this process has copied when it ends must be there, and it ends at the first damaged page.
+	const store = (path, readOnly) =>
+		open({ path, readOnly, noSync: true, encoding: "binary", keyEncoding: "ordered-binary", noSubdir: false });
+	const say = (line) => writeSync(1, line + "\\n");
+	const source = store(from, true);
+	say("of " + source.getStats().entryCount);
+	const copy = to === undefined || to === "" ? null : store(to, false);
+	let read = 0;
+	for (const { key, value } of source.getRange({ reverse: reverse === "reverse" })) {
+		read += 1;
+		copy?.putSync(key, Buffer.from(value));
+		if (read % 64 === 0) say("read " + read);
+	}
+	await copy?.flushed;
+	say("read " + read);
+	say("whole");`;
+
+/** Throws {@link DamagedStoreError} if the store in `folder` can't be read to its end. */
+export async function assertWhole(folder: string): Promise<void> {
+	const file = join(folder, DATA_FILE);
+	if (!existsSync(file) || statSync(file).size <= META_BYTES) return;
+	const reading = await readAll([folder]);
+	if (!isWhole(folder, reading)) throw new DamagedStoreError(folder, reading);
+}
+
+/** Without its second description LMDB takes the first one, which lacks the last commit. */
+function isWhole(folder: string, { read, of }: Reading): boolean {
+	const file = openSync(join(folder, DATA_FILE), "r");
+	try {
+		const numberAt = (offset: number) => {
+			const bytes = Buffer.alloc(4);
+			readSync(file, bytes, 0, bytes.length, offset);
+			return bytes.readUInt32LE();
+		};
+		// What is not LMDB's is refused where it is opened.
+		if (numberAt(MAGIC_OFFSET) !== MAGIC) return true;
+		return read === of && numberAt(numberAt(PAGE_SIZE_OFFSET) + MAGIC_OFFSET) === MAGIC;
+	} finally {
+		closeSync(file);
+	}
+}
+
+/** What a salvage has done. */
+export interface Salvage extends Reading {
+	/** Where the damaged file is now; null: it is whole, and nothing was changed. */
+	readonly damaged: string | null;
+}
+
+/**
+ * Puts what can be read of the store in `folder`, which no process may have open, in its place: what is before the damage, and what is behind
+ * it. Throws DataFolderError if nothing can be read.
+ */
+export async function salvage(folder: string, now: Date): Promise<Salvage> {
+	const whole = await readAll([folder]);
+	if (isWhole(folder, whole)) return { ...whole, damaged: null };
+	const copy = join(folder, "salvaged");
+	rmSync(copy, { recursive: true, force: true });
+	for (const direction of ["forward", "reverse"]) await readAll([folder, copy, direction]);
+	const copied = join(copy, DATA_FILE);
+	const { read } = existsSync(copied) ? await readAll([copy]) : { read: 0 };
+	if (read === 0) {
+		rmSync(copy, { recursive: true, force: true });
+		throw new DataFolderError(`nothing of ${join(folder, DATA_FILE)} can be read`, "a backup in its place");
+	}
+	const damaged = join(folder, `${DATA_FILE}.damaged-${now.toISOString().replaceAll(":", "")}`);
+	renameSync(join(folder, DATA_FILE), damaged);
+	flush(copied);
+	renameSync(copied, join(folder, DATA_FILE));
+	rmSync(copy, { recursive: true });
+	return { read, of: whole.of, damaged };
+}
+
+/** The copy was written without flushes. */
+function flush(path: string): void {
+	const file = openSync(path, "r+");
+	fsyncSync(file);
+	closeSync(file);
+}
+
+async function readAll(args: readonly string[]): Promise<Reading> {
+	const lmdb = createRequire(import.meta.url).resolve("lmdb");
+	const child = spawn(process.execPath, ["--input-type=module", "--eval", READER, lmdb, ...args], {
+		stdio: ["ignore", "pipe", "ignore"],
+	});
+	let said = "";
+	child.stdout.setEncoding("utf8").on("data", (text: string) => {
+		said += text;
+	});
+	await once(child, "close");
+	const numbers = (word: string) =>
+		[...said.matchAll(new RegExp(`^${word} (\\d+)$`, "gm"))].map(([, n]) => Number(n));
+	return { read: numbers("read").at(-1) ?? 0, of: numbers("of")[0] ?? null };
+}

@@ -1,0 +1,50 @@
+// The command that keeps what can be read of a damaged LMDB file: `--salvage`.
+
+import { silentLogger } from "../log.ts";
+import { salvage } from "./damage.ts";
+import { makeFolder } from "./dataFolder.ts";
+import { lockFolder, openLmdb } from "./lmdb.ts";
+import { type Change, prefixRange } from "./port.ts";
+
+/** An entry whose key begins with `first` may be used only together with the one whose key begins with `second` instead. */
+export interface EntryPair {
+	readonly first: string;
+	readonly second: string;
+	/** The prefix under which an entry is kept that has lost the other one. */
+	readonly aside: string;
+}
+
+/** Entries in one commit. */
+const BATCH = 1_000;
+
+/** Salvages the store in `folder`, and returns what was done, in one line. Throws DataFolderError or FolderInUseError. */
+export async function salvageStore(folder: string, pair: EntryPair | null, now: Date): Promise<string> {
+	makeFolder(folder, silentLogger);
+	const unlock = await lockFolder(folder);
+	const { damaged, read, of } = await salvage(folder, now).finally(unlock);
+	if (damaged === null) return `the store in ${folder} is whole: ${read} entries, nothing is changed`;
+	const aside = pair === null ? 0 : await setAside(folder, pair);
+	const lost = of === null ? "an unknown number is lost" : `${Math.max(0, of - read)} are lost`;
+	return `${read} entries are kept, ${lost}, and ${aside} are set aside, since what became of them can't be read; the damaged file is ${damaged}`;
+}
+
+/** Sets transactions aside whose state is lost: their users may have cancelled them. */
+async function setAside(folder: string, { first, second, aside }: EntryPair): Promise<number> {
+	const kv = await openLmdb(folder);
+	try {
+		let count = 0;
+		let changes: Change[] = [];
+		for await (const [key, value] of kv.range(...prefixRange(first))) {
+			if ((await kv.get(second + key.slice(first.length))) !== null) continue;
+			count += 1;
+			changes.push({ key, value: null }, { key: aside + key, value: Buffer.from(value) });
+			if (changes.length < BATCH) continue;
+			await kv.write(changes);
+			changes = [];
+		}
+		await kv.write(changes);
+		return count;
+	} finally {
+		await kv.close();
+	}
+}
