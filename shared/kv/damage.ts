@@ -128,6 +128,8 @@ async function readAll(args: readonly string[]): Promise<Reading> {
 	let said = "";
 	child.stdout.setEncoding("utf8").on("data", (text: string) => {
 		said += text;
+		// Node may wait for its own threads for ever where a process ends by itself.
+		if (said.endsWith("whole\n")) child.kill("SIGKILL");
 	});
 	await once(child, "close");
 	const numbers = (word: string) =>

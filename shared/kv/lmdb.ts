@@ -49,10 +49,16 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		throw db;
 	}
 	closeFiles(folder, log);
-	const room = new DiskRoom(folder);
+	const usedBytes = () => {
+		const { lastPageNumber, pageSize } = db.getStats() as { lastPageNumber: number; pageSize: number };
+		return (lastPageNumber + 1) * pageSize;
+	};
+	const room = new DiskRoom(folder, usedBytes);
 	let trouble: string | null = null;
 	const commit = async (changes: readonly Change[]): Promise<void> => {
-		await room.check(changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0));
+		const bytes = changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0);
+		await room.check(bytes);
+		await room.reserve(COPIES * bytes + PAGES_BYTES * changes.length);
 		const puts: Promise<boolean>[] = [];
 		const written = db.batch(() => {
 			for (const { key, value } of changes) {
@@ -91,7 +97,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 			return trouble;
 		},
 		term: null,
-		bytes: async () => (await stat(join(folder, DATA_FILE))).size,
+		bytes: async () => usedBytes(),
 		get: async (key) => db.get(key) ?? null,
 		async *range(start, end, limit) {
 			for (const { key, value } of db.getRange({ start, end, ...(limit === undefined ? {} : { limit }) })) {
@@ -194,13 +200,19 @@ class WriteError extends Error {
 
 /** This multiple of a write must be free beside {@link MIN_FREE_BYTES}. */
 const COPIES = 4;
+/** What LMDB copies of its pages for one change at most, but for the value. */
+const PAGES_BYTES = 8_192;
+/** What the store's file has at least beyond what a write needs, whenever it is made longer. */
+const RESERVE_BYTES = 1024 * 1024;
+const PAGE_BYTES = 4_096;
 /** How long a check of the free space is valid. */
 const CHECK_MS = 100;
 const TRIAL_BYTES = 64 * 1024;
 const TRIAL_FILE = "trial";
 
 /**
- * Checks the free disk space before LMDB writes. LMDB must not see a write fail: its error message then overruns the heap
+ * Checks the free disk space before LMDB writes, and gives the store's file the blocks that LMDB is about to write, since another
+ * program may take the space meanwhile. LMDB must not see a write fail: its error message then overruns the heap
  * (mdb.c, mdb_page_flush prints two uninitialised numbers into 100 bytes), and the process aborts sooner or later.
  */
 export class DiskRoom {
@@ -209,9 +221,46 @@ export class DiskRoom {
 	/** What may have been taken of the disk since then. */
 	#taken = 0;
 	#hasFailed = false;
+	readonly #usedBytes: () => number;
+	/** What the file has beyond what LMDB may have used. */
+	#spare = 0;
 
-	constructor(folder: string) {
+	/** `usedBytes`: up to where LMDB uses its file. */
+	constructor(folder: string, usedBytes: () => number) {
 		this.#folder = folder;
+		this.#usedBytes = usedBytes;
+	}
+
+	/**
+	 * Resolves when the file has the blocks for a write that takes `bytes` at most; no other write may be running. Throws
+	 * {@link DiskFullError} or the system's error.
+	 */
+	async reserve(bytes: number): Promise<void> {
+		this.#spare -= bytes;
+		if (this.#spare >= 0) return;
+		const path = join(this.#folder, DATA_FILE);
+		const needed = this.#usedBytes() + bytes;
+		let { size } = await stat(path);
+		if (size < needed) size = await this.#lengthen(path, size, needed);
+		this.#spare = size - needed;
+	}
+
+	/** Makes the file `needed` bytes long, and somewhat more if there is room. Returns its length. */
+	async #lengthen(path: string, size: number, needed: number): Promise<number> {
+		const wanted = Math.ceil((needed + RESERVE_BYTES) / PAGE_BYTES) * PAGE_BYTES;
+		const zeros = Buffer.alloc(wanted - size);
+		let end = size;
+		const file = await openFile(path, "r+");
+		try {
+			while (end < wanted) end += (await file.write(zeros, 0, wanted - end, end)).bytesWritten;
+		} catch (thrown) {
+			const isFull = (thrown as { code?: unknown }).code === "ENOSPC";
+			if (end < needed) throw isFull ? new DiskFullError(volumeIn(await statfs(this.#folder))) : thrown;
+		} finally {
+			// Where blocks are given late, this is when the disk turns out to be full.
+			await file.datasync().finally(() => file.close());
+		}
+		return end;
 	}
 
 	/** Resolves if a write of `bytes` may be tried. Throws {@link DiskFullError} or the system's error. */

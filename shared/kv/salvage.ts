@@ -1,9 +1,10 @@
 // The command that keeps what can be read of a damaged LMDB file: `--salvage`.
 
+import { pause, systemClock } from "../clock.ts";
 import { silentLogger } from "../log.ts";
 import { salvage } from "./damage.ts";
 import { makeFolder } from "./dataFolder.ts";
-import { lockFolder, openLmdb } from "./lmdb.ts";
+import { FolderInUseError, lockFolder, openLmdb } from "./lmdb.ts";
 import { type Change, prefixRange } from "./port.ts";
 
 /** An entry whose key begins with `first` may be used only together with the one whose key begins with `second` instead. */
@@ -14,18 +15,32 @@ export interface EntryPair {
 	readonly aside: string;
 }
 
+/** How often a lock that another process has is tried for again, and the pause before, in ms. */
+const [LOCK_TRIES, LOCK_PAUSE_MS] = [50, 100];
 /** Entries in one commit. */
 const BATCH = 1_000;
 
 /** Salvages the store in `folder`, and returns what was done, in one line. Throws DataFolderError or FolderInUseError. */
 export async function salvageStore(folder: string, pair: EntryPair | null, now: Date): Promise<string> {
 	makeFolder(folder, silentLogger);
-	const unlock = await lockFolder(folder);
+	const unlock = await lock(folder);
 	const { damaged, read, of } = await salvage(folder, now).finally(unlock);
 	if (damaged === null) return `the store in ${folder} is whole: ${read} entries, nothing is changed`;
 	const aside = pair === null ? 0 : await setAside(folder, pair);
 	const lost = of === null ? "an unknown number is lost" : `${Math.max(0, of - read)} are lost`;
 	return `${read} entries are kept, ${lost}, and ${aside} are set aside, since what became of them can't be read; the damaged file is ${damaged}`;
+}
+
+/** The process that waits for the salvage locks the folder for as long as it looks at the file. */
+async function lock(folder: string): ReturnType<typeof lockFolder> {
+	for (let tries = LOCK_TRIES; ; tries--) {
+		try {
+			return await lockFolder(folder);
+		} catch (thrown) {
+			if (tries === 0 || !(thrown instanceof FolderInUseError)) throw thrown;
+			await pause(systemClock, LOCK_PAUSE_MS);
+		}
+	}
 }
 
 /** Sets transactions aside whose state is lost: their users may have cancelled them. */

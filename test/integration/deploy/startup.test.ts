@@ -233,7 +233,10 @@ test("--version prints the version and the commit, which /info has, too", async 
 test("an unknown option is refused", async () => {
 	const { code, stdout, stderr } = await runRelay({ env: GOOD, args: ["--halp", "secretsecret"] });
 	assert.deepEqual([code, stdout], [1, ""]);
-	assert.equal(stderr, "relay: unknown option --halp: expected --help, --print-config, --version\n");
+	assert.equal(
+		stderr,
+		"relay: unknown option --halp: expected --help, --print-config, --version, --salvage\n",
+	);
 });
 
 function builders(over: Readonly<Record<string, unknown>>): string {
