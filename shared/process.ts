@@ -135,7 +135,10 @@ async function run<Config extends ProcessConfig>(
 	if (args.includes("--version")) return print(`${build.version} (commit ${build.commit})`);
 	if (args.includes("--salvage")) {
 		const { DATA_DIR } = readSettings({ DATA_DIR: kind.settings.DATA_DIR }, env);
-		return print(await salvageStore(join(DATA_DIR, kind.name), kind.pair, new Date()));
+		// The pauses of a wait keep no process.
+		const alive = setInterval(() => {}, KEEP_ALIVE_MS);
+		const salvage = salvageStore(join(DATA_DIR, kind.name), kind.pair, new Date());
+		return print(await salvage.finally(() => clearInterval(alive)));
 	}
 	const config = kind.read(env);
 	setInterval(boundHeap, HEAP_CHECK_MS).unref();

@@ -43,6 +43,9 @@ const WAIT_MS = 2_000;
 /** It is renewed every quarter of its duration, and trusted for three quarters. */
 const RENEWALS = 4;
 
+/** How long a renewal is waited for at least that must confirm the lease, in ms. */
+const CONFIRM_MS = 1_000;
+
 const SECRET_BYTES = 32;
 
 /** Between two attempts to take the lease. */
@@ -123,8 +126,8 @@ export class Lease {
 	}
 
 	/**
-	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more. No clock of a
-	 * machine that was paused shows for certain that another process has taken the lease; the database does.
+	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more and a second
+	 * has passed. No clock of a machine that was paused shows for certain that another process has taken the lease; the database does.
 	 */
 	async confirm(): Promise<void> {
 		if (this.#isOver) return;
@@ -132,7 +135,7 @@ export class Lease {
 		const waiting = new AbortController();
 		this.#unconfirmed.push({ since: clock.monotonic(), confirm: () => waiting.abort() });
 		this.#plan(0);
-		await pause(clock, Math.max(0, this.#leftMs), waiting.signal);
+		await pause(clock, Math.max(CONFIRM_MS, this.#leftMs), waiting.signal);
 	}
 
 	/** The number of the term. Throws {@link StoreLostError}. */
