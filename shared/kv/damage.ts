@@ -91,9 +91,13 @@ export interface Salvage extends Reading {
 
 /**
  * Puts what can be read of the store in `folder`, which no process may have open, in its place: what is before the damage, and what is behind
- * it. Throws DataFolderError if nothing can be read.
+ * it. `prepare` may change the copy before it is put there. Throws DataFolderError if nothing can be read.
  */
-export async function salvage(folder: string, now: Date): Promise<Salvage> {
+export async function salvage(
+	folder: string,
+	now: Date,
+	prepare: (copy: string) => Promise<void>,
+): Promise<Salvage> {
 	const whole = await readAll([folder]);
 	if (isWhole(folder, whole)) return { ...whole, damaged: null };
 	const copy = join(folder, "salvaged");
@@ -107,6 +111,7 @@ export async function salvage(folder: string, now: Date): Promise<Salvage> {
 	}
 	const damaged = join(folder, `${DATA_FILE}.damaged-${now.toISOString().replaceAll(":", "")}`);
 	renameSync(join(folder, DATA_FILE), damaged);
+	await prepare(copy);
 	flush(copied);
 	renameSync(copied, join(folder, DATA_FILE));
 	rmSync(copy, { recursive: true });

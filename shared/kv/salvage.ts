@@ -1,9 +1,10 @@
 // The command that keeps what can be read of a damaged LMDB file: `--salvage`.
 
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { pause, systemClock } from "../clock.ts";
-import { silentLogger } from "../log.ts";
 import { salvage } from "./damage.ts";
-import { makeFolder } from "./dataFolder.ts";
+import { DATA_FILE } from "./dataFolder.ts";
 import { FolderInUseError, lockFolder, openLmdb } from "./lmdb.ts";
 import { type Change, prefixRange } from "./port.ts";
 
@@ -22,11 +23,15 @@ const BATCH = 1_000;
 
 /** Salvages the store in `folder`, and returns what was done, in one line. Throws DataFolderError or FolderInUseError. */
 export async function salvageStore(folder: string, pair: EntryPair | null, now: Date): Promise<string> {
-	makeFolder(folder, silentLogger);
+	if (!existsSync(join(folder, DATA_FILE))) return `there is no store in ${folder}: nothing is changed`;
 	const unlock = await lock(folder);
-	const { damaged, read, of } = await salvage(folder, now).finally(unlock);
+	let aside = 0;
+	// Whoever waits for the lock must not find what is to be set aside.
+	const prepare = async (copy: string): Promise<void> => {
+		if (pair !== null) aside = await setAside(copy, pair);
+	};
+	const { damaged, read, of } = await salvage(folder, now, prepare).finally(unlock);
 	if (damaged === null) return `the store in ${folder} is whole: ${read} entries, nothing is changed`;
-	const aside = pair === null ? 0 : await setAside(folder, pair);
 	const lost = of === null ? "an unknown number is lost" : `${Math.max(0, of - read)} are lost`;
 	return `${read} entries are kept, ${lost}, and ${aside} are set aside, since what became of them can't be read; the damaged file is ${damaged}`;
 }

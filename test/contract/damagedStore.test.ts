@@ -2,7 +2,15 @@
 // and a salvage keeps what can be read.
 
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -125,7 +133,10 @@ test("a file without its end is damaged", async () => {
 	}
 });
 
-test("a whole file is left as it is", async () => {
+test("a whole file is left as it is, and so is a folder without one", async () => {
+	const empty = join(root, "none");
+	assert.equal(await salvageStore(empty, PAIR, NOW), `there is no store in ${empty}: nothing is changed`);
+	assert.ok(!existsSync(empty));
 	const folder = folderOf(whole);
 	assert.equal(
 		await salvageStore(folder, PAIR, NOW),
