@@ -43,8 +43,11 @@ const WAIT_MS = 2_000;
 /** It is renewed every quarter of its duration, and trusted for three quarters. */
 const RENEWALS = 4;
 
-/** How long a renewal is waited for at least that must confirm the lease, in ms. */
-const CONFIRM_MS = 1_000;
+/**
+ * How long a renewal is waited for at least that must confirm the lease, in ms: what is sent for a head should not be lost where the
+ * database pauses just then.
+ */
+const CONFIRM_MS = 4_000;
 
 const SECRET_BYTES = 32;
 
@@ -126,8 +129,8 @@ export class Lease {
 	}
 
 	/**
-	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more and a second
-	 * has passed. No clock of a machine that was paused shows for certain that another process has taken the lease; the database does.
+	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more and some
+	 * seconds have passed. No clock of a machine that was paused shows for certain that another process has taken the lease; the database does.
 	 */
 	async confirm(): Promise<void> {
 		if (this.#isOver) return;
