@@ -21,6 +21,8 @@ const PATHS = ["/fast", "/noreverts", "/nochecks", "/fullprivacy"] as const;
 /** The others go to our relay alone. */
 const JOURNALED: ReadonlySet<string> = new Set(["/fast", "/noreverts"]);
 const KINDS = { plain: 3, chain: 2, replaced: 2, cancelled: 2, overtaken: 1, target: 2 };
+/** What has lost its nonce to another: who the other one is may be seen late. */
+const OVERTAKEN = ["REPLACED", "DROPPED"];
 const TIP = 2_000_000_000n;
 const FUNDS = 100n * ETHER;
 
@@ -120,7 +122,7 @@ async function acts(actor: Actor): Promise<readonly (Acknowledged | null)[]> {
 		case "chain":
 			return [await submits(path, sign(0)), await submits(path, sign(1))];
 		case "replaced":
-			return [await submits(path, sign(0), ["REPLACED"]), await submits(path, sign(0, 2n), ["REPLACED"])];
+			return [await submits(path, sign(0), OVERTAKEN), await submits(path, sign(0, 2n), OVERTAKEN)];
 		case "cancelled": {
 			const sent = await submits(path, sign(0));
 			if (sent === null) return [];
@@ -128,7 +130,7 @@ async function acts(actor: Actor): Promise<readonly (Acknowledged | null)[]> {
 			return (json as { result?: unknown }).result === true ? [{ ...sent, mayEnd: ["CANCELLED"] }] : [sent];
 		}
 		case "overtaken": {
-			const sent = await submits(path, sign(0), ["DROPPED", "REPLACED"]);
+			const sent = await submits(path, sign(0), OVERTAKEN);
 			await users.publish(sign(0, 4n));
 			return [sent];
 		}
