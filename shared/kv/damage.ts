@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
-import { DATA_FILE, DataFolderError, MAGIC, MAGIC_OFFSET } from "./dataFolder.ts";
+import { DATA_FILE, DataFolderError, LMDB_FORMAT, MAGIC, MAGIC_OFFSET, META_BYTES } from "./dataFolder.ts";
 
 /** How far a file could be read. */
 interface Reading {
@@ -28,8 +28,6 @@ export class DamagedStoreError extends Error {
 	}
 }
 
-/** Smaller files are empty. */
-const META_BYTES = 8_192;
 /** Where the first of the two pages that describe the file has the size of a page. */
 const PAGE_SIZE_OFFSET = MAGIC_OFFSET + 24;
 
@@ -42,12 +40,11 @@ const READER = `
 	const [, lmdb, from, to, reverse] = process.argv;
 	const { open } = await import(lmdb);
 	// Written without flushes: what this process has copied when it ends must be there, and it ends at the first damaged page.
-	const store = (path, readOnly) =>
-		open({ path, readOnly, noSync: true, encoding: "binary", keyEncoding: "ordered-binary", noSubdir: false });
+	const store = (path, readOnly) => open({ path, readOnly, noSync: true, ...${JSON.stringify(LMDB_FORMAT)} });
 	const say = (line) => writeSync(1, line + "\\n");
 	const source = store(from, true);
 	say("of " + source.getStats().entryCount);
-	const copy = to === undefined || to === "" ? null : store(to, false);
+	const copy = to === undefined ? null : store(to, false);
 	let read = 0;
 	for (const { key, value } of source.getRange({ reverse: reverse === "reverse" })) {
 		read += 1;
@@ -75,7 +72,7 @@ function isWhole(folder: string, { read, of }: Reading): boolean {
 			readSync(file, bytes, 0, bytes.length, offset);
 			return bytes.readUInt32LE();
 		};
-		// What is not LMDB's is refused where it is opened.
+		// A file of another program is refused when it is opened.
 		if (numberAt(MAGIC_OFFSET) !== MAGIC) return true;
 		return read === of && numberAt(numberAt(PAGE_SIZE_OFFSET) + MAGIC_OFFSET) === MAGIC;
 	} finally {
@@ -90,8 +87,8 @@ export interface Salvage extends Reading {
 }
 
 /**
- * Puts what can be read of the store in `folder`, which no process may have open, in its place: what is before the damage, and what is behind
- * it. `prepare` may change the copy before it is put there. Throws DataFolderError if nothing can be read.
+ * Puts what can be read of the store in `folder`, which no process may have open, in its place: what is before the damage, and
+ * what is behind it. `prepare` may change the copy before that. Throws DataFolderError if nothing can be read.
  */
 export async function salvage(
 	folder: string,
@@ -109,10 +106,10 @@ export async function salvage(
 		rmSync(copy, { recursive: true, force: true });
 		throw new DataFolderError(`nothing of ${join(folder, DATA_FILE)} can be read`, "a backup in its place");
 	}
-	const damaged = join(folder, `${DATA_FILE}.damaged-${now.toISOString().replaceAll(":", "")}`);
-	renameSync(join(folder, DATA_FILE), damaged);
 	await prepare(copy);
 	flush(copied);
+	const damaged = join(folder, `${DATA_FILE}.damaged-${now.toISOString().replaceAll(":", "")}`);
+	renameSync(join(folder, DATA_FILE), damaged);
 	renameSync(copied, join(folder, DATA_FILE));
 	rmSync(copy, { recursive: true });
 	return { read, of: whole.of, damaged };

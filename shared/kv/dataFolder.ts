@@ -22,6 +22,8 @@ import { dirname, join, resolve } from "node:path";
 import { type Logger, safeError } from "../log.ts";
 
 export const DATA_FILE = "data.mdb";
+/** What must be the same wherever LMDB opens the file. */
+export const LMDB_FORMAT = { encoding: "binary", keyEncoding: "ordered-binary", noSubdir: false } as const;
 const LOCK_FILE = "lock.mdb";
 /** More than LMDB's table of readers takes. */
 const LOCK_BYTES = 16 * 1024;
@@ -31,7 +33,7 @@ const MIB = 1024 * 1024;
 /** What a new store takes of the disk at least. */
 const NEW_STORE_BYTES = 64 * 1024;
 /** LMDB's two first pages, without which nothing was ever committed, and the number that identifies the first one. */
-const META_BYTES = 8_192;
+export const META_BYTES = 8_192;
 export const MAGIC = 0xbeef_c0de;
 export const MAGIC_OFFSET = 24;
 

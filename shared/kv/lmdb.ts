@@ -18,6 +18,7 @@ import {
 	DATA_FILE,
 	DataFolderError,
 	folderError,
+	LMDB_FORMAT,
 	MIN_FREE,
 	MIN_FREE_BYTES,
 	makeFolder,
@@ -58,7 +59,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 	const commit = async (changes: readonly Change[]): Promise<void> => {
 		const bytes = changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0);
 		await room.check(bytes);
-		await room.reserve(COPIES * bytes + PAGES_BYTES * changes.length);
+		await room.reserve(COPIES * bytes + CHANGE_BYTES * changes.length);
 		const puts: Promise<boolean>[] = [];
 		const written = db.batch(() => {
 			for (const { key, value } of changes) {
@@ -118,13 +119,11 @@ function openIn(folder: string): RootDatabase<Buffer, string> | DataFolderError 
 		allocateFiles(folder);
 		return open<Buffer, string>({
 			path: folder,
-			encoding: "binary",
-			keyEncoding: "ordered-binary",
+			...LMDB_FORMAT,
 			overlappingSync: false,
 			// Grouping is done by GroupCommit. With LMDB's own, a failed commit causes unhandled rejections.
 			eventTurnBatching: false,
 			commitDelay: 0,
-			noSubdir: false,
 		});
 	} catch (thrown) {
 		return thrown instanceof DataFolderError ? thrown : folderError(folder, thrown);
@@ -201,7 +200,7 @@ class WriteError extends Error {
 /** This multiple of a write must be free beside {@link MIN_FREE_BYTES}. */
 const COPIES = 4;
 /** What LMDB copies of its pages for one change at most, but for the value. */
-const PAGES_BYTES = 8_192;
+const CHANGE_BYTES = 8_192;
 /** What the store's file has at least beyond what a write needs, whenever it is made longer. */
 const RESERVE_BYTES = 1024 * 1024;
 const PAGE_BYTES = 4_096;

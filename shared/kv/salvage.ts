@@ -26,7 +26,7 @@ export async function salvageStore(folder: string, pair: EntryPair | null, now: 
 	if (!existsSync(join(folder, DATA_FILE))) return `there is no store in ${folder}: nothing is changed`;
 	const unlock = await lock(folder);
 	let aside = 0;
-	// Whoever waits for the lock must not find what is to be set aside.
+	// A process that waits for the lock must not find these entries.
 	const prepare = async (copy: string): Promise<void> => {
 		if (pair !== null) aside = await setAside(copy, pair);
 	};

@@ -129,8 +129,9 @@ export class Lease {
 	}
 
 	/**
-	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more and some
-	 * seconds have passed. No clock of a machine that was paused shows for certain that another process has taken the lease; the database does.
+	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more and some seconds
+	 * have passed. No clock of a machine that was paused shows for certain that another process has taken the lease; the database
+	 * does.
 	 */
 	async confirm(): Promise<void> {
 		if (this.#isOver) return;
