@@ -54,7 +54,10 @@ export interface Notes {
 	readonly losses: Record<UpstreamName, number>;
 	/** Live: when the chain was last asked. Ended by the chain: when that was, or the relay or the chain was last asked. */
 	checkedAt: number;
-	/** Live: how often in a row its nonce was used but it had no receipt. Ended by the chain: how often in a row it did not confirm that. */
+	/**
+	 * How often in a row the chain said otherwise. Live: its nonce was used, and it had no receipt. Ended by the chain: that did not
+	 * confirm the end.
+	 */
 	contradictions: number;
 	/** When the fallback's status page was last read. */
 	pageReadAt: number;
@@ -295,7 +298,7 @@ export function isHolder({ presence }: DeliveryState): boolean {
 }
 
 /** The upstreams that have, may have or had it. */
-export function holdersOf({ at }: Row): readonly UpstreamName[] {
+export function holdersOf({ at }: Pick<Row, "at">): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => isHolder(at[by]));
 }
 
@@ -435,7 +438,7 @@ export function endRow(
 	const isNewEnding = givesWay && desired !== ending;
 	// A reorganisation may undo both.
 	const isByChain =
-		ending === "mined" || (ending === "dropped" && UPSTREAMS.some((by) => isHolder(one.at?.[by] ?? ABSENT)));
+		ending === "mined" || (ending === "dropped" && holdersOf({ at: one.at ?? NOWHERE }).length > 0);
 	const canReopen = isByChain && one.bytes !== undefined && one.bytes > 0;
 	const kept = canReopen || !isNewEnding ? (one as Row) : stripRow(one);
 	const done = isNewEnding ? { ...kept, desired: ending, endedAt: now } : kept;

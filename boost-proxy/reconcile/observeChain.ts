@@ -38,8 +38,8 @@ export class ChainObserver {
 	}
 
 	/**
-	 * Asks about the accounts that were not checked the longest, then about rows that the chain ended lately. Resolves with the ms that it took
-	 * to go through all rows.
+	 * Asks about the accounts that were not checked the longest, then about rows that the chain ended lately. Resolves with the ms
+	 * that it took to go through all rows.
 	 */
 	async ask(): Promise<number> {
 		const { stopping } = this.#context;

@@ -16,7 +16,7 @@ import { hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
 import { HeadTimes } from "./headTimes.ts";
-import { judgeLeap } from "./leap.ts";
+import { BLOCK_TRIES, judgeLeap } from "./leap.ts";
 
 export interface HeadTrackerOptions {
 	/** Polling interval where heads are not announced, in ms. Default: a quarter of a slot, a second at most. */
@@ -56,8 +56,6 @@ const MAX_POLL_MS = 1_000;
 const MIN_SAFETY_POLL_MS = 2_000;
 /** Deadline for reading the blocks before the first head, in ms. */
 const HISTORY_MS = 1_000;
-/** How often a block is asked for that the node has told of and then does not have. */
-const BLOCK_TRIES = 4;
 /** Pause before the next check if the node's answers were inconsistent, in ms. */
 const CHECK_AGAIN_MS = 250;
 /** How long the head must stay lower before a rollback is accepted, in ms, and at least half a slot: see `#isBelieved`. */
@@ -342,7 +340,7 @@ export class HeadTracker implements Component {
 		return applied.length === 0 && back?.to === head.hash && reverted.some(({ hash }) => hash === back.from);
 	}
 
-	/** Null if the node does not have the block. Of the nodes behind a load balancer, one has it: it is asked for a few times. */
+	/** Null if the node does not have the block, whichever of several behind a load balancer answers. */
 	async #blockByHash(hash: string): Promise<Block | null> {
 		let json: unknown = null;
 		for (let left = BLOCK_TRIES; left > 0 && json === null; left--)

@@ -7,7 +7,7 @@ import type { Header } from "../domain/chain.ts";
 import { readHeader } from "../domain/nodeJson.ts";
 
 export interface LeapDependencies {
-	readonly node: Pick<JsonRpcClient, "batch">;
+	readonly node: Pick<JsonRpcClient, "call" | "batch">;
 	readonly slots: Pick<Slots, "ms">;
 	/** The chain that is followed. */
 	readonly chainId: bigint;
@@ -18,8 +18,8 @@ export type LeapVerdict = { readonly ok: true } | { readonly ok: false; readonly
 
 /** Deadline of one question, in ms. */
 const ASK_MS = 5_000;
-/** How often a question is repeated that a node answers which does not have the block. */
-const TRIES = 4;
+/** How often a block is asked for that one node behind a load balancer has and others do not. */
+export const BLOCK_TRIES = 4;
 /** How many times faster than expected blocks may come: slots may have become shorter. */
 const HASTE = 4;
 /** Blocks that time never forbids. */
@@ -60,7 +60,7 @@ async function chainOf({ hash }: Header, { node }: LeapDependencies): Promise<bi
 		{ method: "eth_chainId", params: [] },
 		{ method: "eth_getBlockByHash", params: [hash, false] },
 	];
-	for (let left = TRIES; left > 0; left--) {
+	for (let left = BLOCK_TRIES; left > 0; left--) {
 		const [chainId, block] = await node.batch(calls, ASK_MS);
 		if (chainId?.ok !== true || block?.ok !== true) throw new UpstreamError("notJsonRpc");
 		if (block.result !== null) return parseNodeQuantity(chainId.result);
@@ -71,11 +71,8 @@ async function chainOf({ hash }: Header, { node }: LeapDependencies): Promise<bi
 async function leadsTo(tracked: Header, head: Header, { node }: LeapDependencies): Promise<boolean> {
 	let { parentHash } = head;
 	for (let left = MAX_PARENTS; left > 0 && parentHash !== tracked.hash; left--) {
-		const [answer] = await node.batch(
-			[{ method: "eth_getBlockByHash", params: [parentHash, false] }],
-			ASK_MS,
-		);
-		const parent = answer?.ok === true ? readHeader(answer.result) : null;
+		const answer = await node.call({ method: "eth_getBlockByHash", params: [parentHash, false] }, ASK_MS);
+		const parent = answer.ok ? readHeader(answer.result) : null;
 		if (parent === null) return false;
 		parentHash = parent.parentHash;
 	}

@@ -1,4 +1,4 @@
-// Who holds a store in PostgreSQL: what a holder that hung, was cut off, stopped or paused may still do after the next one came.
+// The holder of a store in PostgreSQL: one that hung, was cut off, stopped or paused writes nothing after the next one has come.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// What a node answers from another fork than the relay follows, as one of several behind a load balancer may: it ends nothing for good,
-// and what it would have ended goes on as soon as the node answers from the followed chain again.
+// A node that answers from another fork than the relay follows, as one of several behind a load balancer may, ends nothing for good:
+// a transaction goes on as soon as the node answers from the followed chain again.
 
 import assert from "node:assert/strict";
 import { type PrivateTransaction, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
