@@ -11,7 +11,7 @@ import { verifyBody } from "../shared/ethereum/signatures.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages.ts";
-import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
+import { guardedMetricsRoute, openMetricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route, RouteRequest } from "../shared/http/routes.ts";
 import { createHttpServer, drainServers, type HttpServer, startListening } from "../shared/http/server.ts";
@@ -273,7 +273,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {
 		const port = config.METRICS_PORT;
-		const open = [metricsRoute(parts.registry)];
+		const open = [openMetricsRoute(parts.registry)];
 		servers.push(createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: open }, deps));
 	}
 	return {

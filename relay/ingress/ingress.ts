@@ -7,7 +7,7 @@ import { type CallContext, readTarget } from "../../shared/http/callContext.ts";
 import { endWith, jsonAnswer, rawAnswer } from "../../shared/http/messages.ts";
 import {
 	guardedMetricsRoute,
-	metricsRoute,
+	openMetricsRoute,
 	opsRoutes,
 	type ReadinessCheck,
 } from "../../shared/http/opsRoutes.ts";
@@ -189,7 +189,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		servers.push(createHttpServer(searchers, { ...deps, websocket, standby: takeover("searchers") }));
 	}
 	if (metricsPort !== undefined) {
-		const routes = [metricsRoute(registry)];
+		const routes = [openMetricsRoute(registry)];
 		const operators = { ...common, name: "metrics", port: metricsPort, rpcPaths: [], routes };
 		servers.push(createHttpServer(operators, { ...deps, standby: takeover("metrics") }));
 	}

@@ -5,7 +5,7 @@ import { addressReader } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { ConnectionsOptions } from "../../shared/http/connections.ts";
 import { endWith, notServingAnswer, rawAnswer } from "../../shared/http/messages.ts";
-import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../../shared/http/opsRoutes.ts";
+import { guardedMetricsRoute, openMetricsRoute, opsRoutes } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/routes.ts";
 import {
@@ -171,7 +171,7 @@ export class WaitingServers {
 			servers.push(createHttpServer({ ...common, name: "searchers", port: searcherPort }, deps));
 		}
 		if (metricsPort !== undefined) {
-			const routes = [metricsRoute(registry)];
+			const routes = [openMetricsRoute(registry)];
 			servers.push(createHttpServer({ ...common, name: "metrics", port: metricsPort, routes }, deps));
 		}
 		return servers;

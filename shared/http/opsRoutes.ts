@@ -6,6 +6,7 @@ import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { jsonAnswer } from "./messages.ts";
+import { isOwnHost } from "./ownHost.ts";
 import type { Route } from "./routes.ts";
 
 /** `reason` and `note` are public, so they never hold an upstream's text or a URL. A `note` is for the operator, whatever `ok` is. */
@@ -68,8 +69,21 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 	];
 }
 
-/** `GET /metrics` as Prometheus text without a check, for a separate port. */
-export function metricsRoute(metrics: Metrics): Route {
+/** https://www.rfc-editor.org/rfc/rfc9110#section-15.5.20 */
+const MISDIRECTED = jsonAnswer(421, {
+	error: "METRICS_PORT answers addresses and private names: use one as the host, or METRICS_TOKEN on PORT",
+});
+
+/** `GET /metrics` as Prometheus text without a token, for a separate port; 421 for the name of a stranger. */
+export function openMetricsRoute(metrics: Metrics): Route {
+	const route = metricsRoute(metrics);
+	return {
+		...route,
+		handle: (request) => (isOwnHost(request.headers.host) ? route.handle(request) : MISDIRECTED),
+	};
+}
+
+function metricsRoute(metrics: Metrics): Route {
 	const { contentType } = metrics;
 	return { path: "/metrics", handle: async () => ({ status: 200, body: await metrics.text(), contentType }) };
 }
