@@ -216,7 +216,7 @@ export class BlockLoop {
 	 * Makes a dropped transaction pending again if its nonce is free: the block that used it has left the chain, or was never in
 	 * the one that is followed. If the node does not answer, the next head asks again.
 	 */
-	async #reconsider(entry: RecordEntry): Promise<void> {
+	async #reconsider(entry: RecordEntry, head: number): Promise<void> {
 		const { transactions, accounts, runner } = this.#deps;
 		const { record, transaction } = entry;
 		const { from, nonce } = transaction.tx;
@@ -229,6 +229,8 @@ export class BlockLoop {
 			throw thrown;
 		}
 		transactions.reorged(entry);
+		// Its lifetime may have ended while it was dropped.
+		this.#expire(entry, head);
 		runner.run(from, "new", true);
 	}
 
@@ -257,7 +259,7 @@ export class BlockLoop {
 		await inSlices(transactions.records.entries(), clock, (entry) => {
 			this.#cancelAgain(entry, head, isFirst);
 			if (this.#expire(entry, head)) changed.add(entry.record.from);
-			if (entry.record.stage === "DROPPED") background.run("dropped", () => this.#reconsider(entry));
+			if (entry.record.stage === "DROPPED") background.run("dropped", () => this.#reconsider(entry, head));
 		});
 		// Later nonces of these senders may have to wait now. Run only after all expiries of this head.
 		await inSlices(changed, clock, (sender) => runner.run(sender, "held", false));

@@ -239,6 +239,24 @@ describe("a transaction that had ended before", () => {
 		]);
 	});
 
+	it("because its nonce was used is EXPIRED, and sent no more, when that block goes after the end of its lifetime", async () => {
+		const actor = await fixture.actor();
+		const tx = actor.sign();
+		await fixture.submit("/fast", tx);
+		await fixture.waitUntilSent(tx);
+		await fixture.publish(actor.sign({ value: 9n }));
+		const used = await fixture.passBlock();
+		await fixture.reaches(tx, "DROPPED");
+		for (let i = 1; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
+		await reorganise(LIFE_BLOCKS);
+		await fixture.reaches(tx, "EXPIRED");
+		assert.deepEqual((await fixture.life(tx)).slice(-3), [
+			`dropped ${used}`,
+			`reorged ${used}`,
+			`expired ${await fixture.head()}`,
+		]);
+	});
+
 	it("as REPLACED and was mined is REPLACED again, and its replacement is pending again", async () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.placeCode(REVERTS) })];
