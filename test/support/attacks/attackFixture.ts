@@ -21,6 +21,8 @@ interface AttackFixtureOptions {
 	readonly env?: Readonly<Record<string, string>>;
 	/** Whether the turns of its event loop are measured, see eventLoopTime.ts. */
 	readonly isMetered?: boolean;
+	/** Whether it reports its live memory, see collectedMain.ts. */
+	readonly isCollected?: boolean;
 	/**
 	 * False: the attacker gets its part of the processors, without which it waits for minutes on a busy machine. Default true: the
 	 * times of others are measured, so it leaves the processors to them.
@@ -181,6 +183,9 @@ export async function startAttackFixture(options: AttackFixtureOptions = {}): Pr
 		endings.unshift(() => builder.stop());
 		const relay = await startRelayProcess({
 			...(options.isMetered === true ? metered("relay/main.ts") : {}),
+			...(options.isCollected === true
+				? { entry: "test/support/collectedMain.ts", args: ["relay/main.ts"] }
+				: {}),
 			env: {
 				PORT: "0",
 				HOST: "127.0.0.1",
