@@ -100,6 +100,8 @@ async function assertCosts(
 ): Promise<void> {
 	await countsOf(one);
 	await work();
+	// The answers of builders that came before these requests have been read then, and count here, not in the next test.
+	for (const _ of [1, 2]) await fetch(`${one.url}/livez`);
 	const counts = Object.fromEntries(
 		Object.entries(await countsOf(one)).map(([name, count]) => [name, Math.round(count / times)]),
 	);

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { type PrivateTransaction, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
 import { privateTransaction } from "../../support/txFactory.ts";
-import { blocks, SENDER, type StagesFixture, scenario } from "./stagesFixture.ts";
+import { blocks, LIFE_BLOCKS, SENDER, type StagesFixture, scenario } from "./stagesFixture.ts";
 
 /** Submits a transaction that is in the next block, while the node has its receipt from another one at that height. */
 async function minedInBoth(fixture: StagesFixture): Promise<PrivateTransaction> {
@@ -83,21 +83,26 @@ scenario(
 	},
 );
 
-scenario(
-	"its nonce was used in a block that is not followed: it is dropped, and for 64 blocks pending again once it is free",
-	async (fixture) => {
-		const tx = privateTransaction({ path: "noreverts" });
-		await fixture.take(tx);
-		await fixture.block({ used: { [SENDER]: 1n } });
-		assert.equal(fixture.stage(tx), "DROPPED");
-		await blocks(fixture, WATCH_BLOCKS - 2);
-		assert.equal(fixture.stage(tx), "DROPPED");
-		fixture.node.nonces.clear();
-		fixture.builders.take();
-		await fixture.block();
-		assert.equal(fixture.stage(tx), "BROADCAST");
-		assert.equal(fixture.builders.take().length, 1);
-		await fixture.block({ mined: [tx] });
-		assert.equal(fixture.stage(tx), "INCLUDED");
-	},
-);
+for (const [count, stage, sent] of [
+	[LIFE_BLOCKS - 2, "BROADCAST", 1],
+	[LIFE_BLOCKS - 1, "EXPIRED", 0],
+	[WATCH_BLOCKS - 1, "EXPIRED", 0],
+] as const)
+	scenario(
+		`its nonce was used in a block that is not followed, and is free ${count} blocks later: ${stage}`,
+		async (fixture) => {
+			const tx = privateTransaction({ path: "noreverts" });
+			await fixture.take(tx);
+			await fixture.block({ used: { [SENDER]: 1n } });
+			assert.equal(fixture.stage(tx), "DROPPED");
+			await blocks(fixture, count - 1);
+			assert.equal(fixture.stage(tx), "DROPPED");
+			fixture.node.nonces.clear();
+			fixture.builders.take();
+			await fixture.block();
+			assert.equal(fixture.stage(tx), stage);
+			assert.equal(fixture.builders.take().length, sent);
+			await fixture.block({ mined: [tx] });
+			assert.equal(fixture.stage(tx), "INCLUDED");
+		},
+	);
