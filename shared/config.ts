@@ -289,7 +289,12 @@ export const SERVER_ROWS = {
 		flag,
 		"false",
 	),
-	METRICS_PORT: optional("port of its own for /metrics, reached by an address or a private name", "a port, 0 to 65535", "9090", port),
+	METRICS_PORT: optional(
+		"port of its own for /metrics, reached by an address or a private name",
+		"a port, 0 to 65535",
+		"9090",
+		port,
+	),
 	METRICS_TOKEN: {
 		...optional(
 			"opens /metrics on PORT to Authorization: Bearer; without it that path is not there",
