@@ -45,9 +45,14 @@ export class NodeReader {
 	}
 
 	/** As {@link JsonRpcClient.call}. */
-	call(call: RpcCall, timeoutMs = this.#options.timeoutMs, maxBytes?: number): Promise<RpcAnswer> {
+	call(
+		call: RpcCall,
+		timeoutMs = this.#options.timeoutMs,
+		maxBytes?: number,
+		onBegin?: () => void,
+	): Promise<RpcAnswer> {
 		const until = this.#clock.monotonic() + timeoutMs;
-		return this.#twice(until, (leftMs) => this.#client.call(call, leftMs, maxBytes));
+		return this.#twice(until, (leftMs) => this.#client.call(call, leftMs, maxBytes, onBegin));
 	}
 
 	/**

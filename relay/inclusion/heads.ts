@@ -50,7 +50,7 @@ export interface HeadTrackerDependencies {
 const LIMITS: WalkLimits = { kept: 128, missed: 64 };
 /** Deadline for reading a block, in ms. */
 const BLOCK_MS = 5_000;
-/** After this time without an answer the read is sent again, because its connection may hang. In ms. */
+/** If no answer begins within this time, the read is sent again, because its connection may hang. In ms. */
 const ASK_AGAIN_MS = 500;
 const MAX_POLL_MS = 1_000;
 const MIN_SAFETY_POLL_MS = 2_000;
@@ -359,19 +359,23 @@ export class HeadTracker implements Component {
 		return answer.result;
 	}
 
-	/** Sends the call again every half second until the first answer; rejects if all fail. */
+	/**
+	 * Sends the call again every half second until an answer begins; rejects if all fail. A long answer would come later,
+	 * and take more memory, if it were asked for again.
+	 */
 	#firstAnswer(call: Parameters<JsonRpcClient["call"]>[0]): ReturnType<JsonRpcClient["call"]> {
 		const { node, clock } = this.#deps;
 		const until = clock.monotonic() + BLOCK_MS;
 		return new Promise((resolve, reject) => {
 			let open = 0;
 			let again: Timer | null = null;
+			const onBegin = () => again?.cancel();
 			const ask = (): void => {
 				open += 1;
 				again = clock.after(ASK_AGAIN_MS, ask);
 				const leftMs = until - clock.monotonic();
 				if (leftMs <= ASK_AGAIN_MS) again.cancel();
-				node.call(call, leftMs).then(
+				node.call(call, leftMs, undefined, onBegin).then(
 					(answer) => {
 						again?.cancel();
 						resolve(answer);

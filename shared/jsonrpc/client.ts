@@ -67,7 +67,7 @@ interface JsonRpcClientOptions {
 	readonly connections?: number;
 	/** The default deadline of a call, in ms. */
 	readonly timeoutMs: number;
-	/** Maximum bytes of an answer. Default 64 MiB. */
+	/** Maximum bytes of an answer. Default 32 MiB. */
 	readonly maxAnswerBytes?: number;
 }
 
@@ -78,8 +78,15 @@ interface ExchangeOptions {
 	shouldSend?(): boolean;
 	/** Maximum bytes of the answer, instead of the client's own limit. */
 	readonly maxBytes?: number | undefined;
+	/** Called when the answer begins. */
+	readonly onBegin?: (() => void) | undefined;
 }
 
+/**
+ * A block has at most 8 MiB (EIP-7934), and the logs of a transaction's receipt 20 MiB of JSON (EIP-7825). More would take
+ * long to parse, and several answers at once too much memory.
+ */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Connections at most, unless it is said otherwise. */
 const CONNECTIONS = 32;
 const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
@@ -96,7 +103,7 @@ export class JsonRpcClient {
 	#nextId = 1;
 
 	constructor(options: JsonRpcClientOptions, dependencies: JsonRpcClientDependencies) {
-		const { url, connections = CONNECTIONS, maxAnswerBytes } = options;
+		const { url, connections = CONNECTIONS, maxAnswerBytes = MAX_ANSWER_BYTES } = options;
 		this.#http = new HttpClient({ url, connections, maxAnswerBytes }, dependencies);
 		this.#timeoutMs = options.timeoutMs;
 	}
@@ -104,11 +111,17 @@ export class JsonRpcClient {
 	/**
 	 * One call. Throws {@link UpstreamError} if no answer was received within `timeoutMs`. Set `maxBytes` for a result that is
 	 * only passed on: a larger one is "tooLarge", and a long one is returned unparsed as {@link JsonText}, which saves time.
+	 * `onBegin` is called when the answer begins.
 	 */
-	async call(call: RpcCall, timeoutMs = this.#timeoutMs, maxBytes?: number): Promise<RpcAnswer> {
+	async call(
+		call: RpcCall,
+		timeoutMs = this.#timeoutMs,
+		maxBytes?: number,
+		onBegin?: () => void,
+	): Promise<RpcAnswer> {
 		const id = this.#nextId++;
 		const body = JSON.stringify({ jsonrpc: "2.0", id, ...call });
-		const answer = await this.exchange(body, {}, timeoutMs, { maxBytes });
+		const answer = await this.exchange(body, {}, timeoutMs, { maxBytes, onBegin });
 		const { status, text } = answer;
 		const long = maxBytes !== undefined && status === 200 ? longResult(text, id) : null;
 		return long === null ? readAnswer(readJson(answer, this.#http.host), id) : { ok: true, result: long };
@@ -146,6 +159,7 @@ export class JsonRpcClient {
 			deadlineMs: timeoutMs,
 			maxBytes: options.maxBytes,
 			check: options,
+			onBegin: options.onBegin,
 		});
 		const { host } = this.#http;
 		if (result.kind === "aborted") throw new UpstreamError("unreachable", {}, host, result.sent);

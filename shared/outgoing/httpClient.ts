@@ -47,6 +47,8 @@ export interface HttpRequest {
 	/** Maximum bytes of the answer, instead of the client's own limit. */
 	readonly maxBytes?: number | undefined;
 	readonly check?: StartCheck | undefined;
+	/** Called when the answer begins. */
+	readonly onBegin?: (() => void) | undefined;
 	/** Takes the answer piece by piece; its result then has no body. */
 	readonly stream?: StreamReader | undefined;
 }
@@ -312,7 +314,8 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		// Informational responses come before the answer.
 		if (status < 200 || this.#isFinished) return;
 		this.#head = { status, headers };
-		const { stream } = this.#request;
+		const { stream, onBegin } = this.#request;
+		onBegin?.();
 		if (stream !== undefined) {
 			if (!stream.accepts(this.#head)) this.#answered(this.#head, NOTHING);
 		} else if (Number(firstOf(headers["content-length"])) > this.#parts.maxBytes) this.#fail("tooLarge");

@@ -9,6 +9,7 @@ import { HeadSubscription } from "../../../../relay/inclusion/headSubscription.t
 import { HeadTracker } from "../../../../relay/inclusion/heads.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { Slots } from "../../../../shared/ethereum/slots.ts";
+import type { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
@@ -129,23 +130,42 @@ describe("HeadSubscription and a server that is not as expected", () => {
 });
 
 describe("a node whose connection hangs", () => {
-	test("the read is sent again, and the first answer counts", async () => {
-		const clock = new ManualClock();
-		let reads = 0;
-		const call = async () => {
-			reads += 1;
-			return reads < 3 ? new Promise<never>(() => {}) : { ok: true as const, result: null };
-		};
+	let clock: ManualClock;
+	beforeEach(() => {
+		clock = new ManualClock();
+	});
+	const trackerOf = (call: JsonRpcClient["call"]): HeadTracker => {
 		const nextBlock = () => assert.fail("there is no head");
 		const recoveries = new Recoveries();
 		const node = { call, batch: async () => assert.fail("there is no head") };
 		const slots = new Slots({ setMs: 12_000 }, { clock });
 		const dependencies = { node, nextBlock, slots, recoveries, chainId: 1n, clock, log: silentLogger };
-		const tracker = new HeadTracker({ pollMs: 1_000 }, dependencies);
+		return new HeadTracker({ pollMs: 1_000 }, dependencies);
+	};
+
+	test("the read is sent again, and the first answer counts", async () => {
+		let reads = 0;
+		const tracker = trackerOf(async () => {
+			reads += 1;
+			return reads < 3 ? new Promise<never>(() => {}) : { ok: true as const, result: null };
+		});
 		await tracker.start();
 		await clock.advance(1_000);
 		// The third read's null is no block: the check has failed, long before the first read's deadline.
 		assert.deepEqual([reads, tracker.isUnavailable], [3, true]);
+		await tracker.stop();
+	});
+
+	test("an answer that has begun is not asked for again", async () => {
+		let reads = 0;
+		const tracker = trackerOf((_call, _timeoutMs, _maxBytes, onBegin) => {
+			reads += 1;
+			if (reads === 2) onBegin?.();
+			return new Promise<never>(() => {});
+		});
+		await tracker.start();
+		await clock.advance(4_000);
+		assert.deepEqual([reads, tracker.isUnavailable], [2, false]);
 		await tracker.stop();
 	});
 });
