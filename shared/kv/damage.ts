@@ -7,6 +7,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSyn
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { DATA_FILE, DataFolderError, LMDB_FORMAT, MAGIC, MAGIC_OFFSET, META_BYTES } from "./dataFolder.ts";
+import { isOfOneCommit } from "./pages.ts";
 
 /** How far a file could be read. */
 interface Reading {
@@ -21,8 +22,12 @@ export class DamagedStoreError extends Error {
 	readonly code = "DAMAGED_STORE";
 	constructor(folder: string, { read, of }: Reading) {
 		const process = basename(folder);
+		const what =
+			read === of
+				? "not all pages are of its last commit, as in a copy made while a process wrote"
+				: `${read} of ${of ?? "its"} entries can be read`;
 		super(
-			`DATA_DIR/${process}/${DATA_FILE} is damaged: ${read} of ${of ?? "its"} entries can be read: expected a backup in its place, or npm run ${process} -- --salvage, which keeps what can be read`,
+			`DATA_DIR/${process}/${DATA_FILE} is damaged: ${what}: expected a backup in its place, or npm run ${process} -- --salvage, which keeps what can be read`,
 		);
 		this.name = "DamagedStoreError";
 	}
@@ -74,7 +79,8 @@ function isWhole(folder: string, { read, of }: Reading): boolean {
 		};
 		// A file of another program is refused when it is opened.
 		if (numberAt(MAGIC_OFFSET) !== MAGIC) return true;
-		return read === of && numberAt(numberAt(PAGE_SIZE_OFFSET) + MAGIC_OFFSET) === MAGIC;
+		const hasBoth = numberAt(numberAt(PAGE_SIZE_OFFSET) + MAGIC_OFFSET) === MAGIC;
+		return read === of && hasBoth && isOfOneCommit(file);
 	} finally {
 		closeSync(file);
 	}
