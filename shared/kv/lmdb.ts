@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { realpathSync, unlinkSync } from "node:fs";
-import { open as openFile, stat, statfs, unlink } from "node:fs/promises";
+import { type FileHandle, open as openFile, stat, statfs, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,11 +44,12 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		await unlock();
 		throw thrown;
 	}
-	const db = openIn(folder);
-	if (db instanceof DataFolderError) {
+	const opened = openIn(folder);
+	if (opened instanceof DataFolderError) {
 		await unlock();
-		throw db;
+		throw opened;
 	}
+	let db = opened;
 	closeFiles(folder, log);
 	const usedBytes = () => {
 		const { lastPageNumber, pageSize } = db.getStats() as { lastPageNumber: number; pageSize: number };
@@ -56,9 +57,19 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 	};
 	const room = new DiskRoom(folder, usedBytes);
 	let trouble: string | null = null;
+	/** Whether LMDB has failed in a write: it may do nothing more then, and the next write but one may never end. */
+	let hasFailed = false;
+	const openAnew = async (): Promise<void> => {
+		await db.close();
+		const next = openIn(folder);
+		if (next instanceof DataFolderError) throw next;
+		db = next;
+		hasFailed = false;
+	};
 	const commit = async (changes: readonly Change[]): Promise<void> => {
 		const bytes = changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0);
 		await room.check(bytes);
+		if (hasFailed) await openAnew();
 		await room.reserve(COPIES * bytes + CHANGE_BYTES * changes.length);
 		const puts: Promise<boolean>[] = [];
 		const written = db.batch(() => {
@@ -72,6 +83,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 			await written;
 		} catch (thrown) {
 			room.failed();
+			hasFailed = true;
 			(thrown as { commitError?: Promise<unknown> } | null)?.commitError?.catch(() => {});
 			throw thrown;
 		}
@@ -108,6 +120,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		write: (changes) => group.write(changes),
 		async close() {
 			await group.idle();
+			await room.close();
 			await db.close();
 			await unlock();
 		},
@@ -204,6 +217,7 @@ const CHANGE_BYTES = 8_192;
 /** What the store's file has at least beyond what a write needs, whenever it is made longer. */
 const RESERVE_BYTES = 1024 * 1024;
 const PAGE_BYTES = 4_096;
+const ZERO = Buffer.alloc(1);
 /** How long a check of the free space is valid. */
 const CHECK_MS = 100;
 const TRIAL_BYTES = 64 * 1024;
@@ -211,7 +225,7 @@ const TRIAL_FILE = "trial";
 
 /**
  * Checks the free disk space before LMDB writes, and gives the store's file the blocks that LMDB is about to write, since another
- * program may take the space meanwhile. LMDB must not see a write fail: its error message then overruns the heap
+ * program may take the space meanwhile. LMDB must not see a write to its pages fail: its error message then overruns the heap
  * (mdb.c, mdb_page_flush prints two uninitialised numbers into 100 bytes), and the process aborts sooner or later.
  */
 export class DiskRoom {
@@ -221,7 +235,9 @@ export class DiskRoom {
 	#taken = 0;
 	#hasFailed = false;
 	readonly #usedBytes: () => number;
-	/** What the file has beyond what LMDB may have used. */
+	#file: FileHandle | null = null;
+	/** The file's length, and what it has beyond what LMDB may have used. */
+	#length = 0;
 	#spare = 0;
 
 	/** `usedBytes`: up to where LMDB uses its file. */
@@ -235,31 +251,38 @@ export class DiskRoom {
 	 * {@link DiskFullError} or the system's error.
 	 */
 	async reserve(bytes: number): Promise<void> {
+		this.#file ??= await openFile(join(this.#folder, DATA_FILE), "r+");
+		// Where the file system has become read-only, this fails in LMDB's place. LMDB does not use that byte yet.
+		if (this.#spare > 0) await this.#file.write(ZERO, 0, ZERO.length, this.#length - ZERO.length);
 		this.#spare -= bytes;
 		if (this.#spare >= 0) return;
-		const path = join(this.#folder, DATA_FILE);
 		const needed = this.#usedBytes() + bytes;
-		let { size } = await stat(path);
-		if (size < needed) size = await this.#lengthen(path, size, needed);
-		this.#spare = size - needed;
+		this.#length = (await this.#file.stat()).size;
+		if (this.#length < needed) await this.#lengthen(this.#file, needed);
+		this.#spare = this.#length - needed;
 	}
 
-	/** Makes the file `needed` bytes long, and somewhat more if there is room. Returns its length. */
-	async #lengthen(path: string, size: number, needed: number): Promise<number> {
+	/** Makes the file `needed` bytes long, and somewhat more if there is room. */
+	async #lengthen(file: FileHandle, needed: number): Promise<void> {
 		const wanted = Math.ceil((needed + RESERVE_BYTES) / PAGE_BYTES) * PAGE_BYTES;
-		const zeros = Buffer.alloc(wanted - size);
-		let end = size;
-		const file = await openFile(path, "r+");
+		const zeros = Buffer.alloc(wanted - this.#length);
 		try {
-			while (end < wanted) end += (await file.write(zeros, 0, wanted - end, end)).bytesWritten;
+			while (this.#length < wanted) {
+				const { bytesWritten } = await file.write(zeros, 0, wanted - this.#length, this.#length);
+				this.#length += bytesWritten;
+			}
 		} catch (thrown) {
 			const isFull = (thrown as { code?: unknown }).code === "ENOSPC";
-			if (end < needed) throw isFull ? new DiskFullError(volumeIn(await statfs(this.#folder))) : thrown;
+			if (this.#length < needed)
+				throw isFull ? new DiskFullError(volumeIn(await statfs(this.#folder))) : thrown;
 		} finally {
 			// Where blocks are given late, this is when the disk turns out to be full.
-			await file.datasync().finally(() => file.close());
+			await file.datasync();
 		}
-		return end;
+	}
+
+	async close(): Promise<void> {
+		await this.#file?.close();
 	}
 
 	/** Resolves if a write of `bytes` may be tried. Throws {@link DiskFullError} or the system's error. */
