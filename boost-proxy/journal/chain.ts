@@ -30,8 +30,10 @@ export class OtherChainError extends Error {
 class JournalFormatError extends Error {
 	override readonly name = "JournalFormatError";
 	readonly code = "JOURNAL_FORMAT";
-	constructor() {
-		super(`the journal was written by another version (expected format ${FORMAT}): ${ELSEWHERE}`);
+	constructor(format: string) {
+		super(
+			`the journal of DATA_DIR or DATABASE_URL has format ${format}, of another version, and this one reads ${FORMAT}: drain it with that version, or ${ELSEWHERE}`,
+		);
 	}
 }
 
@@ -61,7 +63,7 @@ export class ChainBinding {
 	 */
 	static async open(kv: KeyValueStore): Promise<ChainBinding> {
 		const format = (await kv.get(FORMAT_KEY))?.toString("utf8");
-		if (format !== undefined && format !== FORMAT) throw new JournalFormatError();
+		if (format !== undefined && format !== FORMAT) throw new JournalFormatError(format);
 		// A journal that is marked may be on a full disk.
 		if (format === undefined) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);

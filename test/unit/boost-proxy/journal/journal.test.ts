@@ -208,7 +208,7 @@ test("a journal of another version is refused, and left as it is", async () => {
 	await assert.rejects(fixture({}, disk), {
 		code: "JOURNAL_FORMAT",
 		message:
-			"the journal was written by another version (expected format 4): set DATA_DIR or DATABASE_URL to another one",
+			"the journal of DATA_DIR or DATABASE_URL has format 5, of another version, and this one reads 4: drain it with that version, or set DATA_DIR or DATABASE_URL to another one",
 	});
 	assert.equal(disk.map.get("m/format")?.toString(), "5");
 });
