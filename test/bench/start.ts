@@ -82,15 +82,16 @@ export async function benchStart(): Promise<readonly Figure[]> {
 	}
 }
 
-/** Writes the rows of `count` transactions that were sent to the builder. */
-async function fill(folder: string, accounts: readonly TestAccount[], count: number): Promise<void> {
+/** Writes the rows of `count` transactions that were sent to the builder, `accounts` in turns. */
+export async function fill(folder: string, accounts: readonly TestAccount[], count: number): Promise<void> {
 	const kv = await openLmdb(folder);
 	const disk = new TransactionDisk({ kv, damaged: UNDAMAGED, log: silentLogger });
 	for (let from = 0; from < count; from += BATCH) {
 		const records: TransactionRecord[] = [];
 		const written: Promise<void>[] = [];
 		for (let i = from; i < Math.min(count, from + BATCH); i += 1) {
-			const { transaction, record } = pending(accounts[i % SENDERS], Math.floor(i / SENDERS), i);
+			const by = accounts[i % accounts.length];
+			const { transaction, record } = pending(by, Math.floor(i / accounts.length), i);
 			written.push(disk.insert(transaction, record, [], record.receivedAt));
 			const at = record.receivedAt + 20;
 			fold(record, { type: "ready", at, block: 1 });
@@ -101,6 +102,29 @@ async function fill(folder: string, accounts: readonly TestAccount[], count: num
 		}
 		await Promise.all(written);
 		await disk.update(records, Date.now());
+	}
+	await kv.close();
+}
+
+/** Writes the records of `count` transactions that their users cancelled, as they are archived. */
+export async function fillArchive(
+	folder: string,
+	accounts: readonly TestAccount[],
+	count: number,
+): Promise<void> {
+	const kv = await openLmdb(folder);
+	const disk = new TransactionDisk({ kv, damaged: UNDAMAGED, log: silentLogger });
+	for (let from = 0; from < count; from += BATCH) {
+		const records: TransactionRecord[] = [];
+		for (let i = from; i < Math.min(count, from + BATCH); i += 1) {
+			const { record } = pending(accounts[i % accounts.length], Math.floor(i / accounts.length), i);
+			const at = record.receivedAt + 20;
+			fold(record, { type: "ready", at, block: 1 });
+			fold(record, { type: "broadcast", at, block: 1, behindHidden: false });
+			fold(record, { type: "cancelled", at, block: 1, builders: ["sink"] });
+			records.push(record);
+		}
+		await disk.archive(records, Date.now());
 	}
 	await kv.close();
 }
