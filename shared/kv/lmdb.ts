@@ -2,8 +2,8 @@
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { realpathSync, unlinkSync } from "node:fs";
-import { type FileHandle, open as openFile, stat, statfs, unlink } from "node:fs/promises";
+import { accessSync, constants, realpathSync, unlinkSync } from "node:fs";
+import { open as openFile, stat, statfs, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -120,7 +120,6 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		write: (changes) => group.write(changes),
 		async close() {
 			await group.idle();
-			await room.close();
 			await db.close();
 			await unlock();
 		},
@@ -217,7 +216,6 @@ const CHANGE_BYTES = 8_192;
 /** What the store's file has at least beyond what a write needs, whenever it is made longer. */
 const RESERVE_BYTES = 1024 * 1024;
 const PAGE_BYTES = 4_096;
-const ZERO = Buffer.alloc(1);
 /** How long a check of the free space is valid. */
 const CHECK_MS = 100;
 const TRIAL_BYTES = 64 * 1024;
@@ -225,7 +223,7 @@ const TRIAL_FILE = "trial";
 
 /**
  * Checks the free disk space before LMDB writes, and gives the store's file the blocks that LMDB is about to write, since another
- * program may take the space meanwhile. LMDB must not see a write to its pages fail: its error message then overruns the heap
+ * program may take the space meanwhile. LMDB must not see a write fail: its error message then overruns the heap
  * (mdb.c, mdb_page_flush prints two uninitialised numbers into 100 bytes), and the process aborts sooner or later.
  */
 export class DiskRoom {
@@ -235,9 +233,7 @@ export class DiskRoom {
 	#taken = 0;
 	#hasFailed = false;
 	readonly #usedBytes: () => number;
-	#file: FileHandle | null = null;
-	/** The file's length, and what it has beyond what LMDB may have used. */
-	#length = 0;
+	/** What the file has beyond what LMDB may have used. */
 	#spare = 0;
 
 	/** `usedBytes`: up to where LMDB uses its file. */
@@ -251,38 +247,33 @@ export class DiskRoom {
 	 * {@link DiskFullError} or the system's error.
 	 */
 	async reserve(bytes: number): Promise<void> {
-		this.#file ??= await openFile(join(this.#folder, DATA_FILE), "r+");
-		// Where the file system has become read-only, this fails in LMDB's place. LMDB does not use that byte yet.
-		if (this.#spare > 0) await this.#file.write(ZERO, 0, ZERO.length, this.#length - ZERO.length);
+		const path = join(this.#folder, DATA_FILE);
+		// Where the file system has become read-only, this fails in LMDB's place.
+		accessSync(path, constants.W_OK);
 		this.#spare -= bytes;
 		if (this.#spare >= 0) return;
 		const needed = this.#usedBytes() + bytes;
-		this.#length = (await this.#file.stat()).size;
-		if (this.#length < needed) await this.#lengthen(this.#file, needed);
-		this.#spare = this.#length - needed;
+		let { size } = await stat(path);
+		if (size < needed) size = await this.#lengthen(path, size, needed);
+		this.#spare = size - needed;
 	}
 
-	/** Makes the file `needed` bytes long, and somewhat more if there is room. */
-	async #lengthen(file: FileHandle, needed: number): Promise<void> {
+	/** Makes the file `needed` bytes long, and somewhat more if there is room. Returns its length. */
+	async #lengthen(path: string, size: number, needed: number): Promise<number> {
 		const wanted = Math.ceil((needed + RESERVE_BYTES) / PAGE_BYTES) * PAGE_BYTES;
-		const zeros = Buffer.alloc(wanted - this.#length);
+		const zeros = Buffer.alloc(wanted - size);
+		let end = size;
+		const file = await openFile(path, "r+");
 		try {
-			while (this.#length < wanted) {
-				const { bytesWritten } = await file.write(zeros, 0, wanted - this.#length, this.#length);
-				this.#length += bytesWritten;
-			}
+			while (end < wanted) end += (await file.write(zeros, 0, wanted - end, end)).bytesWritten;
 		} catch (thrown) {
 			const isFull = (thrown as { code?: unknown }).code === "ENOSPC";
-			if (this.#length < needed)
-				throw isFull ? new DiskFullError(volumeIn(await statfs(this.#folder))) : thrown;
+			if (end < needed) throw isFull ? new DiskFullError(volumeIn(await statfs(this.#folder))) : thrown;
 		} finally {
 			// Where blocks are given late, this is when the disk turns out to be full.
-			await file.datasync();
+			await file.datasync().finally(() => file.close());
 		}
-	}
-
-	async close(): Promise<void> {
-		await this.#file?.close();
+		return end;
 	}
 
 	/** Resolves if a write of `bytes` may be tried. Throws {@link DiskFullError} or the system's error. */
