@@ -5,13 +5,22 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import {
+	type Acknowledged,
+	cancels,
+	contradiction,
+	minedOn,
+	OVERTAKEN,
+	statusAt,
+	submits,
+} from "../../support/agreement.ts";
 import { AuctionFixture } from "../../support/bidder.ts";
 import { EMITTER, prepareBidding } from "../../support/biddingFixture.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { sized } from "../../support/length.ts";
 import type { NodeProxy } from "../../support/nodes.ts";
 import type { WireStatus } from "../../support/relayClient.ts";
-import { type Actor, ETHER, type Signed } from "../../support/relayFixture.ts";
+import { type Actor, ETHER } from "../../support/relayFixture.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
 import { until } from "../../support/until.ts";
 
@@ -21,18 +30,8 @@ const PATHS = ["/fast", "/noreverts", "/nochecks", "/fullprivacy"] as const;
 /** The others go to our relay alone. */
 const JOURNALED: ReadonlySet<string> = new Set(["/fast", "/noreverts"]);
 const KINDS = { plain: 3, chain: 2, replaced: 2, cancelled: 2, overtaken: 1, target: 2 };
-/** What has lost its nonce to another: who the other one is may be seen late. */
-const OVERTAKEN = ["REPLACED", "DROPPED"];
 const TIP = 2_000_000_000n;
 const FUNDS = 100n * ETHER;
-
-/** What its user did with a transaction that was acknowledged. */
-interface Acknowledged {
-	readonly path: string;
-	readonly tx: Signed;
-	/** What may have become of it where no block has it. */
-	readonly mayEnd: readonly string[];
-}
 
 const seed = Number(process.env.TWO_NODES_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const random = new SeededRandom(seed);
@@ -101,16 +100,6 @@ class OtherNode {
 	}
 }
 
-/** Submits it by boost; null where that was refused. */
-async function submits(
-	path: string,
-	tx: Signed,
-	mayEnd: readonly string[] = [],
-): Promise<Acknowledged | null> {
-	const { json } = await boost.call("eth_sendRawTransaction", [tx.raw], { path });
-	return (json as { result?: unknown }).result === tx.hash ? { path, tx, mayEnd } : null;
-}
-
 /** One user's part of a block. */
 async function acts(actor: Actor): Promise<readonly (Acknowledged | null)[]> {
 	const path = random.pick(PATHS);
@@ -118,68 +107,45 @@ async function acts(actor: Actor): Promise<readonly (Acknowledged | null)[]> {
 		actor.sign({ nonce, maxPriorityFeePerGas: TIP * factor, maxFeePerGas: 50n * TIP * factor });
 	switch (random.weighted(KINDS)) {
 		case "plain":
-			return [await submits(path, sign(0))];
+			return [await submits(boost, path, sign(0))];
 		case "chain":
-			return [await submits(path, sign(0)), await submits(path, sign(1))];
+			return [await submits(boost, path, sign(0)), await submits(boost, path, sign(1))];
 		case "replaced":
-			return [await submits(path, sign(0), OVERTAKEN), await submits(path, sign(0, 2n), OVERTAKEN)];
+			return [
+				await submits(boost, path, sign(0), OVERTAKEN),
+				await submits(boost, path, sign(0, 2n), OVERTAKEN),
+			];
 		case "cancelled": {
-			const sent = await submits(path, sign(0));
+			const sent = await submits(boost, path, sign(0));
 			if (sent === null) return [];
-			const { json } = await boost.call("eth_cancelTransaction", [sent.tx.hash]);
-			return (json as { result?: unknown }).result === true ? [{ ...sent, mayEnd: ["CANCELLED"] }] : [sent];
+			return (await cancels(boost, sent.tx)) ? [{ ...sent, mayEnd: ["CANCELLED"] }] : [sent];
 		}
 		case "overtaken": {
-			const sent = await submits(path, sign(0), OVERTAKEN);
+			const sent = await submits(boost, path, sign(0), OVERTAKEN);
 			await users.publish(sign(0, 4n));
 			return [sent];
 		}
 		case "target": {
 			const tx = actor.sign({ to: EMITTER, maxPriorityFeePerGas: TIP, maxFeePerGas: 50n * TIP });
-			const sent = await submits("/fast", tx);
+			const sent = await submits(boost, "/fast", tx);
 			await users.offer(tx, 10n ** 15n).catch(() => null);
 			return [sent];
 		}
 	}
 }
 
-/** What the chain has of a transaction; null: no block has it. */
-interface Mined {
-	readonly stage: string;
-	readonly blockNumber: number;
-	/** Wei that its sender paid for gas. */
-	readonly cost: bigint;
-}
-
-async function mined({ hash }: Signed): Promise<Mined | null> {
-	const found = await fixture.system.chain.rpc("eth_getTransactionReceipt", [hash]);
-	if (found === null) return null;
-	const { status, blockNumber, gasUsed, effectiveGasPrice } = found as Record<string, string>;
-	return {
-		stage: status === "0x1" ? "INCLUDED" : "REVERTED",
-		blockNumber: Number(blockNumber),
-		cost: BigInt(gasUsed ?? 0) * BigInt(effectiveGasPrice ?? 0),
-	};
-}
-
 /** What is wrong about a status; null: nothing. */
-async function fault({ tx, mayEnd }: Acknowledged, status: WireStatus): Promise<string | null> {
-	const found = await mined(tx);
-	const { stage, blockNumber, refundWei } = status;
-	const what = `${tx.hash} is ${stage} in ${blockNumber}`;
-	if (found === null) return mayEnd.includes(stage ?? "") ? null : `${what}, and no block has it`;
-	if (stage !== found.stage || blockNumber !== found.blockNumber)
-		return `${what}, and the chain has it as ${found.stage} in ${found.blockNumber}`;
-	if (refundWei === "0") return null;
+async function fault(one: Acknowledged, status: WireStatus): Promise<string | null> {
+	const { tx } = one;
+	const found = await minedOn(fixture.system.chain, tx);
+	const wrong = contradiction(one, found, status);
+	const { refundWei } = status;
+	if (wrong !== null || found === null || refundWei === "0") return wrong;
 	const balance = await users.balance(tx.from);
 	const paid = balance + found.cost - FUNDS;
 	return paid === BigInt(refundWei ?? 0)
 		? null
 		: `${tx.hash}: ${refundWei} refunded, and the chain has ${paid}`;
-}
-
-async function statusAtBoost({ hash }: Signed): Promise<WireStatus> {
-	return (await boost.get(`/tx/${hash}`)).json as WireStatus;
 }
 
 test(`${BLOCKS} blocks of submissions, replacements, cancels and bids`, async (context) => {
@@ -209,7 +175,8 @@ test(`${BLOCKS} blocks of submissions, replacements, cancels and bids`, async (c
 	}
 	await until("all are mined that were not ended", async () => {
 		const left = [];
-		for (const { tx, mayEnd } of all) if (mayEnd.length === 0 && (await mined(tx)) === null) left.push(tx);
+		for (const { tx, mayEnd } of all)
+			if (mayEnd.length === 0 && (await minedOn(system.chain, tx)) === null) left.push(tx);
 		if (left.length === 0) return true;
 		await system.builder.buildBlock();
 		await other.follow("head", []);
@@ -220,7 +187,7 @@ test(`${BLOCKS} blocks of submissions, replacements, cancels and bids`, async (c
 	let refunds = 0;
 	for (const one of all) {
 		const status = await users.status(one.tx);
-		wrong.push(await fault(one, status), await fault(one, await statusAtBoost(one.tx)));
+		wrong.push(await fault(one, status), await fault(one, await statusAt(boost, one.tx)));
 		stages[String(status.stage)] = (stages[String(status.stage)] ?? 0) + 1;
 		if (status.refundWei !== "0") refunds += 1;
 	}
@@ -236,8 +203,8 @@ test(`${BLOCKS} blocks of submissions, replacements, cancels and bids`, async (c
 	// Boost by itself, of what its journal has.
 	await fixture.goesOut("relay", boost);
 	for (const one of all.filter(({ path }) => JOURNALED.has(path))) {
-		const found = await mined(one.tx);
-		const status = await statusAtBoost(one.tx);
+		const found = await minedOn(system.chain, one.tx);
+		const status = await statusAt(boost, one.tx);
 		const may = found === null ? one.mayEnd : [found.stage];
 		assert.ok(may.includes(status.stage ?? ""), `not ${may}: ${JSON.stringify(status)}`);
 	}
