@@ -137,7 +137,8 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 }
 
 /** Applies `event` to the record. Returns false, and changes nothing, if the transition is illegal. */
-export function fold(known: TransactionRecord, event: TxEvent): boolean {
+export function fold(known: TransactionRecord, given: TxEvent): boolean {
+	const event = inOrder(known, given);
 	const stage = nextStage(known.stage, event, known.ended);
 	if (stage === null) return false;
 	const record = known as Draft;
@@ -147,10 +148,7 @@ export function fold(known: TransactionRecord, event: TxEvent): boolean {
 		return true;
 	}
 	if (event.type === "delivered") {
-		// A delivery never precedes the last event, even if the machine's clock was set back.
-		const at = Math.max(event.at, record.events.at(-1)?.at ?? 0);
-		const delivery = deliveryAt(event, at);
-		const deliveries = kept(record.deliveries, delivery, MAX_DELIVERIES, isNoCancel);
+		const deliveries = kept(record.deliveries, deliveryOf(event), MAX_DELIVERIES, isNoCancel);
 		record.omitted += record.deliveries.length + 1 - deliveries.length;
 		record.deliveries = deliveries;
 		return true;
@@ -160,6 +158,12 @@ export function fold(known: TransactionRecord, event: TxEvent): boolean {
 	record.events = events;
 	applyFields(record, event);
 	return true;
+}
+
+/** `event` with a time that is not before those of the record's events, even if the machine's clock was set back. */
+export function inOrder({ events, deliveries }: TransactionRecord, event: TxEvent): TxEvent {
+	const at = Math.max(event.at, events.at(-1)?.at ?? 0, deliveries.at(-1)?.at ?? 0);
+	return at === event.at ? event : { ...event, at };
 }
 
 /** Gives the record other owners; the event that says so is applied apart. */
@@ -208,8 +212,8 @@ export function compacted(record: TransactionRecord): TransactionRecord {
 }
 
 /** As a literal: what spreads put together takes more memory, and there is one for each builder and block. */
-function deliveryAt(event: Extract<TxEvent, { type: "delivered" }>, at: number): Delivery {
-	const { block, builder, kind, answer, ms, backrun } = event;
+function deliveryOf(event: Extract<TxEvent, { type: "delivered" }>): Delivery {
+	const { at, block, builder, kind, answer, ms, backrun } = event;
 	return backrun === undefined
 		? { at, block, builder, kind, answer, ms }
 		: { at, block, builder, kind, backrun, answer, ms };

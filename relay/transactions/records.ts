@@ -9,6 +9,7 @@ import type { EventListener } from "../domain/ports.ts";
 import {
 	endForAll,
 	fold,
+	inOrder,
 	isEndedByUser,
 	isLive,
 	isMined,
@@ -121,12 +122,14 @@ export class TransactionRecords {
 		this.#listeners.push(listener);
 	}
 
-	emit(hash: string, event: TxEvent): void {
+	emit(hash: string, given: TxEvent): void {
 		const entry = this.#entries.get(hash);
 		// Already archived: only builders' responses can come that late.
 		if (entry === undefined) return;
 		const { record } = entry;
 		const before = record.stage;
+		// Whoever follows it reads on from the time of the last event.
+		const event = inOrder(record, given);
 		if (!fold(record, event)) {
 			this.#log.error("illegal transition", { hash, stage: before, code: event.type });
 			return;

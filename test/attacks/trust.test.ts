@@ -7,9 +7,11 @@ import { statusOf } from "../faults/boostHere.ts";
 import { type BoostWorld, startBoostWorld } from "../support/attacks/boostWorld.ts";
 import { startTaker } from "../support/attacks/taker.ts";
 import { ask, attackerAddress, HONEST, resultOf, send, type WireCall } from "../support/attacks/wire.ts";
+import { sized } from "../support/length.ts";
 import { mineAll } from "../support/systems.ts";
 import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
+import { DAYS_OFF, HOURS_OFF, WrongClock } from "../support/wrongClock.ts";
 
 const ETHER = 10n ** 18n;
 const DAYS_S = 8 * 24 * 3600;
@@ -20,6 +22,7 @@ const LIES = ["CANCELLED", "FAILED", "DROPPED", "REPLACED", "EXPIRED", "INCLUDED
 /** How often boost reads a wrong answer before the test looks at what it has done about it. */
 const READ = 3;
 
+const clock = new WrongClock();
 let world: BoostWorld;
 let liar: Awaited<ReturnType<typeof startLiar>>;
 let accounts = 9_500_000;
@@ -27,13 +30,14 @@ before(async () => {
 	liar = await startLiar();
 	world = await startBoostWorld({
 		fallbackUrl: liar.url,
-		entry: { entry: "test/support/wrongClockMain.ts", args: ["boost-proxy/main.ts"] },
+		entry: clock.entryOf("boost-proxy/main.ts"),
 		env: { TX_TTL_BLOCKS: "60" },
 	});
 });
 after(async () => {
 	await world?.stop();
 	await liar?.stop();
+	clock.stop();
 });
 
 afterEach(async () => {
@@ -136,24 +140,26 @@ it("no status of a fallback ends what it was given", async () => {
 	await assertMined(...hashes);
 });
 
-it("a clock that is eight days ahead for a while expires nothing, and revives nothing", async () => {
-	const cancelled = await acknowledged();
-	assert.equal(await resultOf("eth_cancelTransaction", [cancelled.hash], callAt("/fast")), true);
-	await world.fails();
-	const early = await acknowledged();
-	await setsClock();
-	const late = await acknowledged();
-	await judges(early, late);
-	assert.equal(await depth(), 2);
-	await setsClock();
-	await judges(early, late);
-	assert.equal(await depth(), 2);
-	const again = await resultOf("eth_sendRawTransaction", [cancelled.raw], callAt("/fast"));
-	assert.equal(again, cancelled.hash, "wallets send again what they think is pending");
-	await world.recovers();
-	await assertMined(early.hash, late.hash);
-	assert.equal(await world.relay.client.stage(cancelled.hash), "CANCELLED");
-});
+for (const [name, offMs] of Object.entries({ right: 0, ...DAYS_OFF, ...sized({}, HOURS_OFF) })) {
+	it(`a clock that is ${name} for a while expires nothing, and revives nothing`, async () => {
+		const cancelled = await acknowledged();
+		assert.equal(await resultOf("eth_cancelTransaction", [cancelled.hash], callAt("/fast")), true);
+		await world.fails();
+		const early = await acknowledged();
+		await clock.set(world.boost, offMs);
+		const late = await acknowledged();
+		await judges(early, late);
+		assert.equal(await depth(), 2);
+		await clock.set(world.boost, 0);
+		await judges(early, late);
+		assert.equal(await depth(), 2);
+		const again = await resultOf("eth_sendRawTransaction", [cancelled.raw], callAt("/fast"));
+		assert.equal(again, cancelled.hash, "wallets send again what they think is pending");
+		await world.recovers();
+		await assertMined(early.hash, late.hash);
+		assert.equal(await world.relay.client.stage(cancelled.hash), "CANCELLED");
+	});
+}
 
 it("heads of boost's node that are eight days ahead expire nothing", async () => {
 	await world.fails();
@@ -183,14 +189,6 @@ it("a searcher who polls boost's status sees nothing of a hidden transaction and
 	assert.equal(await resultOf("eth_cancelTransaction", [tx.hash], callAt("/fast")), true);
 	assert.equal(await polled(), earlier);
 });
-
-async function setsClock(): Promise<void> {
-	const { boost } = world;
-	const set = () => boost.logs().filter(({ msg }) => msg === "clock").length;
-	const before = set();
-	boost.signal("SIGUSR2");
-	await until("the clock is set", () => set() > before);
-}
 
 /** A fallback that accepts everything, and whose status of a transaction is the lie that the test has set. */
 async function startLiar() {

@@ -255,6 +255,26 @@ const many = (count: number, make: (i: number) => TxEvent) =>
 	Array.from({ length: count }, (_, i) => make(i));
 const typesOf = ({ events }: TransactionRecord) => events.map(({ type }) => type);
 
+test("nothing has a time before what came earlier, wherever the machine's clock is set", () => {
+	const record = newRecord(privateTransaction());
+	const told = [
+		{ ...EVENTS.received, at: 900 },
+		{ ...EVENTS.delivered, at: 950 },
+		{ ...EVENTS.broadcast, at: 20 },
+		{ ...EVENTS.delivered, at: 10 },
+		{ ...EVENTS.included, at: 30 },
+		{ ...EVENTS.reorged, at: 990 },
+	];
+	for (const event of told) assert.ok(fold(record, event), event.type);
+	assert.deepEqual(
+		[record.events.map((event) => event.at), record.deliveries.map((event) => event.at)],
+		[
+			[900, 950, 950, 990],
+			[950, 950],
+		],
+	);
+});
+
 test("events and deliveries are bounded, dropped ones are counted, and the end is always kept", () => {
 	const record = after(received(), ...many(MAX_EVENTS + 50, (i) => broadcast(101 + i)));
 	for (const event of many(MAX_DELIVERIES + 30, () => delivered("bundle"))) fold(record, event);
