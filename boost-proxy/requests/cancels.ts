@@ -95,7 +95,7 @@ export class Cancels {
 		const bySender = state.caller.signer === row.from;
 		if (!isLive(row)) {
 			state.routing.answeredBy.add("journal");
-			if (row.desired !== "cancelled") throw notPending();
+			if (row.desired !== "cancelled" || (await this.#isMined(row, state))) throw notPending();
 			return !bySender || row.bySender || this.#cancelForAll(row, state);
 		}
 		const knowsClient = relayKnowsClient();
@@ -257,6 +257,13 @@ export class Cancels {
 		if (outcome?.kind === "rejected") throw verdictError(outcome.error);
 		if (outcome?.kind === "unsure") throw unavailable(NO_ANSWER);
 		throw new RpcError("rejected", NOT_HERE);
+	}
+
+	/** Whether the relay says that a builder has mined what was cancelled. */
+	async #isMined(row: Row, state: RequestState): Promise<boolean> {
+		if (this.#dependencies.upstreams.relay.breaker.isUnavailable) return false;
+		const stage = await this.#stageAtRelay(row, state);
+		return stage === "INCLUDED" || stage === "REVERTED";
 	}
 
 	/** Its stage at the relay: null if that has no record, undefined without an answer. */

@@ -89,14 +89,29 @@ scenario(
 		await endedLongAgo(fixture, "cancelled");
 		for (const when of ["later", "in another process"]) {
 			const one = when === "later" ? fixture : await requestFixture({ ...OPTIONS, disk: fixture.disk });
+			one.relay.answers = [stageOf("CANCELLED")];
 			assert.equal(await one.cancels.cancel(ONE.hash, one.request()), true, when);
 			one.relay.answers = [{ ok: false, error: NOT_FOUND }];
 			await assert.rejects(one.cancels.cancel(ONE.hash, one.request(STRANGER)), NOT_PENDING, when);
-			assert.equal(one.relay.called.length, 1, "a stranger's is the relay's to judge");
+			assert.equal(one.relay.called.length, 2, "a stranger's is the relay's to judge");
 		}
-		relay.answers = [YES];
+		relay.answers = [stageOf("CANCELLED"), YES];
 		assert.equal(await cancels.cancel(ONE.hash, request({ caller: signed(request()) })), true);
-		assert.equal(relay.called.length, 2, "the sender's signature goes over all owners, at the relay too");
+		assert.equal(relay.called.length, 4, "the sender's signature goes over all owners, at the relay too");
+	},
+	OPTIONS,
+);
+
+scenario(
+	"a cancel of what was cancelled is an error once it is mined nevertheless, as far as the relay can be asked",
+	async (fixture) => {
+		const { cancels, relay, request } = fixture;
+		await endedLongAgo(fixture, "cancelled");
+		for (const stage of ["INCLUDED", "REVERTED"]) {
+			relay.answers = [stageOf(stage)];
+			await assert.rejects(cancels.cancel(ONE.hash, request()), NOT_PENDING, stage);
+		}
+		assert.equal(await cancels.cancel(ONE.hash, request()), true, "the relay gives no answer");
 	},
 	OPTIONS,
 );
@@ -109,6 +124,11 @@ scenario(
 	},
 	OPTIONS,
 );
+
+/** The relay's answer about the stage of {@link ONE}. */
+function stageOf(stage: string) {
+	return { ok: true, result: [{ hash: ONE.hash, stage, held: false }] } as const;
+}
 
 /** The caller of a request whose body the sender has signed. */
 function signed({ caller }: ReturnType<RequestFixture["request"]>) {
