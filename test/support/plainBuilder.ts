@@ -54,6 +54,12 @@ export async function startPlainBuilder() {
 			read = bodies.length;
 			return raws;
 		},
+		/** How many connections are open. */
+		connections(): Promise<number> {
+			return new Promise((resolve, reject) => {
+				server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+			});
+		},
 		/** Changes how requests are answered from now on; by default with a result. */
 		answerWith(answer: (body: string) => PlainAnswer): void {
 			answerOf = answer;
