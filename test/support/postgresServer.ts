@@ -56,10 +56,21 @@ interface PostgresServerOptions {
 	readonly bin?: string;
 	/** Asked for over TCP; the URLs have it. Default: none is asked for. */
 	readonly password?: string;
+	/** A server's URL, of whose data it is a hot standby that streams from there. Needs `bin`, with pg_basebackup. */
+	readonly standbyOf?: string;
+}
+
+/** A folder with these programs of one PostgreSQL, which the npm package lacks; null: there is none. */
+export function serverBin(...names: readonly string[]): string | null {
+	const { status, stdout } = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" });
+	const usual = status === 0 ? [stdout.trim()] : [];
+	const all = [...usual, ...["18", "17", "16", "15"].map((version) => `/usr/lib/postgresql/${version}/bin`)];
+	return all.find((bin) => names.every((name) => existsSync(join(bin, name)))) ?? null;
 }
 
 /** Starts a server. */
-export async function startPostgres({ connections = 60, tls, bin, password }: PostgresServerOptions = {}) {
+export async function startPostgres(options: PostgresServerOptions = {}) {
+	const { connections = 60, tls, bin, password, standbyOf } = options;
 	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
@@ -76,11 +87,15 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 		writeFileSync(file, password, { mode: 0o644 });
 		auth.splice(1, 1, "scram-sha-256", "--pwfile", file);
 	}
-	const made = spawnSync(initdb, ["-D", data, "-U", "leeward", ...auth, "-E", "UTF8", "--no-sync"], {
-		...identity,
-		...{ cwd: data, env, encoding: "utf8" },
-	});
-	if (made.status !== 0) throw new Error(`initdb: ${made.error ?? made.stderr}`);
+	const [program, args] =
+		standbyOf === undefined
+			? [initdb, ["-D", data, "-U", "leeward", ...auth, "-E", "UTF8", "--no-sync"]]
+			: [
+					join(dirname(postgres), "pg_basebackup"),
+					["-D", data, "-d", standbyOf, "-R", "-c", "fast", "--no-sync"],
+				];
+	const made = spawnSync(program, args, { ...identity, ...{ cwd: data, env, encoding: "utf8" } });
+	if (made.status !== 0) throw new Error(`${basename(program)}: ${made.error ?? made.stderr}`);
 	const port = await freePort();
 	const settings = [...SETTINGS, `max_connections=${connections}`];
 	if (tls !== undefined) {
@@ -149,6 +164,8 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 	});
 	await start();
 	return {
+		/** The URL of a database. */
+		url,
 		/** Makes an empty database, and returns its URL. */
 		async newDatabase(): Promise<string> {
 			databases += 1;

@@ -11,7 +11,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { freePort } from "../../devnet/freePort.ts";
 import { ROOT, snippet } from "../../support/documents.ts";
-import { startPostgres } from "../../support/postgresServer.ts";
+import { serverBin, startPostgres } from "../../support/postgresServer.ts";
 import { type LaunchedRelay, launchBoost, launchRelay, readyStatus } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
@@ -162,16 +162,8 @@ class Machine {
 	}
 }
 
-/** Where pg_dump is, with a server of the same version. */
-function serverBin(): string | null {
-	const { status, stdout } = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" });
-	const usual = status === 0 ? [stdout.trim()] : [];
-	const all = [...usual, ...["18", "17", "16", "15"].map((version) => `/usr/lib/postgresql/${version}/bin`)];
-	const names = ["initdb", "postgres", "pg_dump", "pg_restore"];
-	return all.find((bin) => names.every((name) => existsSync(join(bin, name)))) ?? null;
-}
-
-const FOUND = serverBin();
+/** With pg_dump of the same version. */
+const FOUND = serverBin("initdb", "postgres", "pg_dump", "pg_restore");
 const BIN = FOUND ?? "/nowhere";
 
 /** What a builder was sent since request number `since`. */
