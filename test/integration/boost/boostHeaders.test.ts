@@ -80,7 +80,7 @@ test("the headers say who answered while the relay is well", async () => {
 			await boost.call("eth_sendRawTransaction", [second.raw]),
 			"journal | closed | 0",
 		],
-		["its cancel again", await boost.call("eth_cancelTransaction", [second.hash]), "journal | closed | 0"],
+		["its cancel again", await boost.call("eth_cancelTransaction", [second.hash]), "journal | closed | 1"],
 		[
 			"a pending nonce",
 			await boost.call("eth_getTransactionCount", [actor.address, "pending"]),

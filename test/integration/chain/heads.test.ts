@@ -216,10 +216,9 @@ describe("a node with faults", () => {
 		proxy.setFault({ kind: "result", result: null }, { methods: ["eth_getBlockByHash"], times: 3 });
 		await mine(3);
 		await fixture.waitUntilInSync("three blocks");
-		assert.deepEqual(
-			fixture.mirror.updates.slice(1).map(({ applied, gap }) => [applied.length, gap]),
-			[[3, false]],
-		);
+		const updates = fixture.mirror.updates.slice(1);
+		const numbers = updates.flatMap(({ applied }) => applied.map(({ number }) => number));
+		assert.deepEqual([numbers.length, updates.some(({ gap }) => gap)], [3, false]);
 	});
 
 	test("a parent with another hash than requested is ignored", async () => {

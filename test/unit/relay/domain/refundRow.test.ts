@@ -15,16 +15,17 @@ const refund = (paid: string): Refund => ({
 	...{ bundle: "0x1", backrun: "0x2", bid: "30", brought: "40", cost: "4", owed: "32" },
 	...{ paid, payer: PAYER, recipient: RECIPIENT },
 });
+const timeOf = (block: number) => 100 * block;
 const BROADCAST: TxEvent = { type: "broadcast", at: 1, block: 7 };
 const included = (block: number, reverted = false): TxEvent => ({
-	...{ type: "included", at: 100 + block, block, blockHash: `0xb${block}`, index: 0, reverted },
+	...{ type: "included", at: timeOf(block), block, blockHash: `0xb${block}`, index: 0, reverted },
 });
 const refunded = (block: number, paid = "32"): TxEvent => ({
-	...{ type: "refunded", at: 200 + block, block },
+	...{ type: "refunded", at: timeOf(block) + 1, block },
 	...refund(paid),
 });
-const REORGED: TxEvent = { type: "reorged", at: 300, block: 7 };
-const EXPOSED: TxEvent = { type: "exposed", at: 301, block: 7, depth: 1 };
+const REORGED: TxEvent = { type: "reorged", at: 702, block: 7 };
+const EXPOSED: TxEvent = { type: "exposed", at: 703, block: 7, depth: 1 };
 
 function recordOf(...events: readonly TxEvent[]): TransactionRecord {
 	const record = newRecord(privateTransaction());
@@ -39,22 +40,22 @@ const row = (block: number, paid: string) => ({
 
 for (const [life, events, shown, counted] of [
 	["pending", [BROADCAST], null, null],
-	["mined, and nothing read yet", [BROADCAST, included(7)], null, [107, 1, 0n]],
-	["mined and refunded", [BROADCAST, included(7), refunded(7)], row(7, "32"), [107, 1, 32n]],
-	["refunded by nothing", [BROADCAST, included(7), refunded(7, "0")], row(7, "0"), [107, 1, 0n]],
-	["reverted in its block", [BROADCAST, included(7, true)], null, [107, 0, 0n]],
+	["mined, and nothing read yet", [BROADCAST, included(7)], null, [700, 1, 0n]],
+	["mined and refunded", [BROADCAST, included(7), refunded(7)], row(7, "32"), [700, 1, 32n]],
+	["refunded by nothing", [BROADCAST, included(7), refunded(7, "0")], row(7, "0"), [700, 1, 0n]],
+	["reverted in its block", [BROADCAST, included(7, true)], null, [700, 0, 0n]],
 	["in a block that is gone", [BROADCAST, included(7), refunded(7), REORGED, EXPOSED], null, null],
 	[
 		"mined again, and nothing read yet",
 		[BROADCAST, included(7), refunded(7), REORGED, EXPOSED, included(8)],
 		null,
-		[108, 0, 0n],
+		[800, 0, 0n],
 	],
 	[
 		"mined and refunded again",
 		[BROADCAST, included(7), refunded(7), REORGED, EXPOSED, included(8), refunded(8, "5")],
 		row(8, "5"),
-		[108, 0, 5n],
+		[800, 0, 5n],
 	],
 ] as const) {
 	test(`${life}: its row and what it counts`, () => {

@@ -163,7 +163,7 @@ const ENDS: readonly (readonly [string, readonly TxEvent[], boolean])[] = [
 for (const [name, events, wasSent] of ENDS) {
 	test(`what is ${name} ${wasSent ? "is kept whole until it is archived" : "leaves a short record at once"}`, async () => {
 		const first = onDisk();
-		const transaction = privateTransaction({ data: Buffer.alloc(100_000, 1) });
+		const transaction = privateTransaction({ data: Buffer.alloc(100_000, 1), receivedAt: 1 });
 		await first.store.insert(transaction, recordOf(transaction), [], 1);
 		const record = recordOf(transaction, ...events);
 		await first.store.update([record], 10_000);
