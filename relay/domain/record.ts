@@ -160,7 +160,7 @@ export function fold(known: TransactionRecord, given: TxEvent): boolean {
 	return true;
 }
 
-/** `event` with a time that is not before those of the record's events, even if the machine's clock was set back. */
+/** `event`, not before those of the record, even if the machine's clock was set back. */
 export function inOrder({ events, deliveries }: TransactionRecord, event: TxEvent): TxEvent {
 	const at = Math.max(event.at, events.at(-1)?.at ?? 0, deliveries.at(-1)?.at ?? 0);
 	return at === event.at ? event : { ...event, at };

@@ -27,7 +27,10 @@ export class WrongClock {
 		this.starts(offMs);
 	}
 
-	/** What runs the process `main`, such as relay/main.ts, with this clock: options of startRelayProcess and launchRelay. */
+	/**
+	 * What runs the process `main`, such as relay/main.ts, with this clock: options of startRelayProcess and
+	 * launchRelay.
+	 */
 	entryOf(main: string) {
 		return { entry: "test/support/wrongClockMain.ts", args: [main, this.#file] } as const;
 	}

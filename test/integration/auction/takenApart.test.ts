@@ -1,5 +1,6 @@
-// A builder that takes a backrun and its target apart, or keeps the refund: what the user, the searcher and the operator are told is
-// what the block holds. The builder that leaves both together, with the refund, is the control.
+// A builder that takes a backrun and its target apart, or keeps the refund: what the user, the searcher and
+// the operator are told is what the block holds. The builder that leaves both together, with the refund, is
+// the control.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -53,7 +54,10 @@ interface Parts {
 interface Row {
 	readonly name: string;
 	readonly block: readonly (keyof Parts)[];
-	/** What the searcher is told of its bundle: `stage reason`, and the wei that were paid right behind the target. */
+	/**
+	 * What the searcher is told of its bundle: `stage reason`, and the wei that were paid right behind the
+	 * target.
+	 */
 	readonly told: string;
 	readonly paid: bigint | null;
 	/** Whether the backrun reverts in the block. */

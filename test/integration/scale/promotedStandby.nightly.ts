@@ -1,6 +1,6 @@
-// A real PostgreSQL primary with a streaming standby, which is promoted under load when the primary is killed, while a core and an edge
-// run. With synchronous replication nothing that was acknowledged is lost. With asynchronous replication the standby lacks the last
-// moments, and they alone may be lost. What was cancelled is not sent, no two relays are the core at once, and no end is wrong.
+// The standby of a real PostgreSQL is promoted under load when the primary is killed, while a core and an edge run: what it had is there,
+// which is all with synchronous replication, no two relays are the core at once, and no end is wrong. With asynchronous replication it
+// lacks the last moments, and they alone may be lost.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
-// The clock of the core, of an edge or of boost before it is hours or days off, in both directions: while the process runs until
-// somebody sets it right, and in the nightly run from its start too. Ages go by the chain's time, so users notice nothing: only a read
-// whose signature has an end may be refused, with the time that the process has. A right clock is the control.
+// The clock of the core, of an edge or of boost before it is hours or days off, in both directions: while the
+// process runs until somebody sets it right, and in the nightly run from its start too. Ages go by the
+// chain's time, so users notice nothing: only a read whose signature has an end may be refused, with the time
+// that the process has. A right clock is the control.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -165,7 +166,10 @@ async function sent({ nonce = 0, replaced }: { nonce?: number; replaced?: Sent }
 	return { by, raw, hash, head };
 }
 
-/** A transaction that boost has acknowledged and cancelled: for its address, or by its sender's signature from anywhere. */
+/**
+ * A transaction that boost has acknowledged and cancelled: for its address, or by its sender's signature
+ * from anywhere.
+ */
 async function cancelled(isSigned: boolean): Promise<Sent> {
 	const tx = await sent();
 	const signature = isSigned ? [await cancelSignature(tx.by.keyHex, tx.hash)] : [];
@@ -183,7 +187,10 @@ function blocksOf({ raw }: Sent): readonly number[] {
 	});
 }
 
-/** Waits until the builder has each for the next block; it has got them for no block but those that were next meanwhile. */
+/**
+ * Waits until the builder has each for the next block; it has got them for no block but those that were
+ * next meanwhile.
+ */
 async function areOut(...txs: readonly Sent[]): Promise<void> {
 	const next = (await headNumber()) + 1;
 	for (const tx of txs) {
@@ -200,7 +207,9 @@ async function areAll(stage: string, ...txs: readonly Sent[]): Promise<void> {
 	}
 }
 
-/** A read whose signature is good for ten minutes: answered, or refused with the time that some process has. */
+/**
+ * A read whose signature is good for ten minutes: answered, or refused with the time that some process has.
+ */
 async function reads({ by }: Sent, offMs: number): Promise<void> {
 	for (const { url } of [first, second, boost]) {
 		const headers = { [READ_SIGNATURE]: await readHeader(by.keyHex, { scope: "refunds" }) };
@@ -281,7 +290,10 @@ async function followed({ hash }: Sent, type: string, since?: string): Promise<s
 	return stream.messages.at(-1)?.id ?? "";
 }
 
-/** That the page of its events has them in the order in which they came, deliveries aside. What no builder had keeps its end alone. */
+/**
+ * That the page of its events has them in the order in which they came, deliveries aside. What no builder
+ * had keeps its end alone.
+ */
 async function isInOrder({ hash }: Sent, last: string): Promise<void> {
 	for (const { client } of [boost, second, first]) {
 		const events = await client.events(hash);

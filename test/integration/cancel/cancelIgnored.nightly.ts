@@ -1,6 +1,6 @@
-// A builder that confirms a cancel and mines the transaction nevertheless: relay and boost say the same of it by every interface, which
-// is what the chain says, before and after its block leaves the chain. One that was cancelled beside it, and is mined by nobody, is the
-// control.
+// A builder that confirms a cancel and mines the transaction nevertheless: relay and boost say the same of it
+// by every interface, which is what the chain says, before and after its block leaves the chain. One that was
+// cancelled beside it, and is mined by nobody, is the control.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -69,9 +69,12 @@ async function isEverywhere({ actor, tx, sockets, streams }: Followed, stage: st
 		const page = (await (await fetch(`${door.url}/tx/${tx.hash}/events`)).json()) as { stage: unknown };
 		assert.equal(page.stage, stage);
 	}
-	for (const { told } of sockets)
-		await until(`the websocket is told ${stage}`, () => told.at(-1)?.stage === stage).catch(() => {
-			assert.equal(told.at(-1)?.stage, stage);
+	for (const [i, { told, ws }] of sockets.entries())
+		await until(`its websocket is told ${stage}`, () => told.at(-1)?.stage === stage).catch(() => {
+			const at = i === 0 ? "the relay" : "boost";
+			assert.fail(
+				`at ${at}, in state ${ws.socket.readyState}, it was told ${stagesOf(told).join()}, not ${stage}`,
+			);
 		});
 	const [first, second] = streams.map(({ messages }) => messages.map(({ data }) => data.type));
 	await until("both streams tell the same", () => first?.join() === second?.join());
