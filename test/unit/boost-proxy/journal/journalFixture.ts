@@ -21,6 +21,7 @@ import {
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
 import { type RowLimits, Rows, type RowsDependencies } from "../../../../boost-proxy/rows/rows.ts";
 import { Background } from "../../../../shared/background.ts";
+import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
@@ -28,7 +29,7 @@ import { FakeDisk } from "../../relay/fakeDisk.ts";
 export const TTL_MS = 300_000;
 export const REORG_MS = 144_000;
 
-export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, "0")}`;
+export const hashOf = (n: number): string => `0x${keccak256(Buffer.from(`${n}`)).toString("hex")}`;
 export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "a")}`;
 
 /** The key of entry `n` on disk; `id`: its place in the order of arrival. */
