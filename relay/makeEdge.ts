@@ -27,7 +27,6 @@ import { Passthrough } from "./chain/passthrough.ts";
 import { ToldChain } from "./chain/toldChain.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip, type ChainUpdate } from "./domain/chain.ts";
-import { isMined } from "./domain/record.ts";
 import { Recoveries } from "./domain/recoveries.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
 import { Core } from "./edge/core.ts";
@@ -162,10 +161,6 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 			told,
 			clock,
 			log: log.child("reads"),
-			isIncluded(hash) {
-				const record = coreOf()?.transactions.records.get(hash)?.record;
-				return record !== undefined && isMined(record.stage);
-			},
 			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL, config.BEACON_URL),
 		},
 	);

@@ -179,7 +179,7 @@ export interface ToldHeads {
 	/** The highest number; null if there is none. */
 	readonly height: number | null;
 	/** `by` has this head, whether or not a client was told it. */
-	sawHead(number: bigint | number, by: UpstreamName, hash?: string): void;
+	sawHead(number: bigint | number, by: UpstreamName): void;
 }
 
 /** The conventions of one kind of fallback. */

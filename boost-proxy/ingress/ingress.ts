@@ -3,7 +3,6 @@
 
 import { identify, type VerifySignature } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
-import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { type CallContext, callContext } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/messages.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
@@ -19,7 +18,7 @@ import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import { boundedQuery } from "../../shared/submissionQuery.ts";
 import type { Upstreams } from "../domain/ports.ts";
-import type { ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
+import type { RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { readCalls, rounded } from "../upstream/verdict.ts";
@@ -46,7 +45,7 @@ export interface IngressOptions {
 
 export interface IngressDependencies extends Omit<BoostMethodDependencies, "read"> {
 	readonly failover: Failover;
-	readonly told: Pick<ToldChain, "watches" | "checkHeight" | "check">;
+	readonly told: Pick<ToldChain, "checked">;
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
@@ -62,8 +61,6 @@ export interface IngressDependencies extends Omit<BoostMethodDependencies, "read
 /** How much of the budget each entry of a batch adds, and the most a batch gets, in ms: routers allow 30 s. */
 const BATCH_PART = 0.02;
 const BATCH_MS = 25_000;
-/** Deadline of the question whether an upstream is behind, in ms. */
-const ASK_HEAD_MS = 1_000;
 
 /** Submissions on these paths go to our relay only, with a longer deadline. */
 const RELAY_PATHS: ReadonlySet<string> = new Set(["/fullprivacy", "/maxbackruns", "/nochecks"]);
@@ -270,18 +267,14 @@ export class BoostIngress {
 
 	/** Forwards a body unchanged, and so the answer. */
 	#forward({ calls, batch, bytes }: RpcBody, relayOnly: boolean, state: RequestState): Promise<HttpAnswer> {
-		const begun = this.#dependencies.clock.monotonic();
+		const { clock, failover, told } = this.#dependencies;
+		const begun = clock.monotonic();
 		const ids = calls.map(({ id }) => id);
 		const forFallback = this.#forFallback(calls, relayOnly, state);
-		return this.#dependencies.failover
-			.read({ body: bytes, ids, batch, relayOnly, forFallback }, state)
-			.then((answer) => {
-				this.#countCalls(calls, begun);
-				const checked = this.#checked(calls, batch, answer, state);
-				return checked instanceof Promise
-					? checked.then((body) => passedAnswer(answer.status, body))
-					: passedAnswer(answer.status, checked);
-			});
+		return failover.read({ body: bytes, ids, batch, relayOnly, forFallback }, state).then((answer) => {
+			this.#countCalls(calls, begun);
+			return passedAnswer(answer.status, told.checked(calls, batch, answer));
+		});
 	}
 
 	/** Forwards the granted calls in a body of boost's own; the others are answered here. */
@@ -302,8 +295,8 @@ export class BoostIngress {
 			unsigned(context.state),
 		);
 		this.#countCalls(sent, begun);
-		const asSent = sent.map(({ method, params }, i) => ({ id: ids[i], method, params }));
-		const checked = await this.#checked(asSent, batch, answer, context.state);
+		const asSent = sent.map(({ method }, i) => ({ id: ids[i], method }));
+		const checked = this.#dependencies.told.checked(asSent, batch, answer);
 		const others = new Map<ReceivedCall, Buffer | string | null>();
 		for (const one of calls) {
 			if (granted.has(one)) continue;
@@ -313,25 +306,6 @@ export class BoostIngress {
 		}
 		const own = await clientsAnswer(calls, others, Buffer.from(checked), batch);
 		return passedAnswer(others.size === 0 ? answer.status : 200, own);
-	}
-
-	/** The answer as the client gets it, who may know more than the upstream; at once if it is none that is checked. */
-	#checked(
-		calls: Parameters<ToldChain["check"]>[0],
-		batch: boolean,
-		answer: ReadAnswer,
-		state: RequestState,
-	): Promise<Buffer | string> | Buffer | string {
-		const { told, upstreams, failover } = this.#dependencies;
-		const [only] = calls;
-		if (!batch && only?.method === "eth_blockNumber") return told.checkHeight(only.id, answer);
-		if (!told.watches(calls)) return answer.body;
-		return told.check(calls, batch, answer, async () => {
-			const deadlineMs = Math.min(ASK_HEAD_MS, failover.leftMs(state));
-			const options = { deadlineMs, caller: null, path: state.path };
-			const asked = await upstreams[answer.by]?.call({ method: "eth_blockNumber", params: [] }, options);
-			return asked?.ok === true ? parseNodeQuantity(asked.result) : null;
-		});
 	}
 
 	#countCalls(calls: Iterable<ReceivedCall>, begun: number): void {
@@ -374,7 +348,7 @@ export class BoostIngress {
 
 	/** Serializes one call again and returns its result. Throws an upstream's error as ForeignRpcError. */
 	async #call(method: string, params: readonly unknown[], state: RequestState): Promise<unknown> {
-		const { failover, upstreams } = this.#dependencies;
+		const { failover, told, upstreams } = this.#dependencies;
 		const relayOnly = kindOf(method) === "relay";
 		if (relayOnly && upstreams.relay.breaker.isUnavailable && isUnserved(method))
 			throw unknownMethod(method, KNOWN_METHODS);
@@ -384,7 +358,7 @@ export class BoostIngress {
 			{ body, ids: [1], batch: false, relayOnly, forFallback },
 			unsigned(state),
 		);
-		const checked = await this.#checked([{ id: 1, method, params }], false, answer, state);
+		const checked = told.checked([{ id: 1, method }], false, answer);
 		const [read] = readCalls({ kind: "answered", ...answer, body: Buffer.from(checked) }, [1]) ?? [];
 		if (read === undefined) throw unavailable("no upstream answers");
 		if (read.ok) return read.result;

@@ -412,7 +412,7 @@ class Session {
 			// A relay that comes back some blocks behind announces them again.
 			if (known === "byRelay") return false;
 			const number = NUMBER.exec(text)?.[1];
-			if (number !== undefined) this.#dependencies.told.sawHead(Number(number), "relay", hash);
+			if (number !== undefined) this.#dependencies.told.sawHead(Number(number), "relay");
 		}
 		remember(one, hash, isRemoved ? "removed" : "byRelay");
 		return true;
@@ -421,7 +421,7 @@ class Session {
 	/** Returns false if the block's logs can't be read now. */
 	async #notifyBlock(one: Subscription, name: ChainName, block: ChainBlock): Promise<boolean> {
 		if (name === "newHeads") {
-			this.#dependencies.told.sawHead(Number(block.number), "fallback", block.hash);
+			this.#dependencies.told.sawHead(Number(block.number), "fallback");
 			this.#notify(one, oneResult(this.#dependencies.follower.header(block)));
 		} else if (!(await this.#notifyLogs(one, block, false))) return false;
 		remember(one, block.hash, "byChain");

@@ -22,7 +22,7 @@ import {
 } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
 import { methodNotFound } from "../../shared/jsonrpc/methodNotFound.ts";
-import { blockParam, HEAVY_READ, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
+import { HEAVY_READ, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type Cutter, cutterFor } from "../../shared/secrets.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
@@ -40,10 +40,8 @@ export interface PassthroughDependencies {
 	/** The tracked head, or null before the first one. */
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
-	/** What clients were told of the chain. Default: nothing. */
-	readonly told?: ToldChain;
-	/** Whether clients were told that the transaction with this hash is in a block. Default: of none. */
-	readonly isIncluded?: (hash: string) => boolean;
+	/** Keeps the height that clients receive from falling. Default: it may. */
+	readonly told?: Pick<ToldChain, "tell">;
 	/** Cuts the operator's secrets out of the node's errors. Default: those of any node. */
 	readonly cutter?: Cutter;
 	/** Default: the system clock. */
@@ -66,22 +64,6 @@ const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Reorganisations of Ethereum do not go so deep in practice. */
 const DEEP_BLOCKS = 64;
-/** Reads whose answers show whether the node is behind what clients were told. */
-const MAY_LACK: ReadonlySet<string> = new Set([
-	"eth_blockNumber",
-	"eth_getLogs",
-	"eth_getBlockReceipts",
-	"eth_getTransactionReceipt",
-	"eth_getTransactionByHash",
-	...[...READS.keys()].filter((method) => /By(?:Block)?(?:Hash|Number)(?:AndIndex)?$/.test(method)),
-]);
-const BY_TRANSACTION: ReadonlySet<string> = new Set([
-	...["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getRawTransactionByHash"],
-]);
-const HASH_LENGTH = 66;
-const REVERTED = 3;
-/** Codes of nodes for a block that they do not have: a server's error, not found, invalid params (anvil). */
-const UNKNOWN_BLOCK: ReadonlySet<number> = new Set([-32000, -32001, -32602]);
 const NOT_FOUND = -32601;
 /** How often the log says that the node denies its operator access, in ms. */
 const DENIED_EVERY_MS = 60_000;
@@ -96,8 +78,7 @@ export class Passthrough {
 	readonly #log: Logger;
 	readonly #clock: Clock;
 	readonly #cutter: Cutter;
-	readonly #told: ToldChain | null;
-	readonly #isIncluded: (hash: string) => boolean;
+	readonly #told: Pick<ToldChain, "tell"> | null;
 	/** When the log last said that the node denies its operator access, in monotonic ms. */
 	#deniedAt = Number.NEGATIVE_INFINITY;
 	readonly #light: SharedJobs<unknown>;
@@ -114,7 +95,6 @@ export class Passthrough {
 		this.#clock = dependencies.clock ?? systemClock;
 		this.#cutter = dependencies.cutter ?? cutterFor();
 		this.#told = dependencies.told ?? null;
-		this.#isIncluded = dependencies.isIncluded ?? (() => false);
 		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
 		this.#light = new SharedJobs(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
 		this.#heavy = new SharedJobs(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
@@ -139,8 +119,7 @@ export class Passthrough {
 	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the
 	 * node's error, whatever its code, without secrets. Throws RpcError: `methodNotFound` for a method that is not listed or
 	 * not known to the node, `limit` if the answer is too large or too many reads wait, `internal` with
-	 * `reason: "node unavailable"` if the node gave no answer, or denied its operator access, `rejected` if it lacks a block that
-	 * clients were told of already.
+	 * `reason: "node unavailable"` if the node gave no answer, or denied its operator access.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = READS.get(method);
@@ -213,51 +192,11 @@ export class Passthrough {
 		return reading;
 	}
 
-	/** The answer of the node, asked once more if it lacks what clients know: the next one behind a balancer may have it. */
 	async #ask(call: RpcCall, passed: Read): Promise<unknown> {
-		const told = this.#told;
-		if (told === null) return this.#askNode(call, passed);
-		try {
-			return await this.#askTold(call, passed, told);
-		} catch (thrown) {
-			if ((await this.#blockBehind(thrown, call, told)) === null) throw thrown;
-		}
-		try {
-			return await this.#askNode(call, passed);
-		} catch (thrown) {
-			const block = await this.#blockBehind(thrown, call, told);
-			throw block === null ? thrown : lacking(block);
-		}
-	}
-
-	/** The block that an error is about if clients know it and the node does not have it yet; null: it is a verdict. */
-	async #blockBehind(thrown: unknown, { method, params }: RpcCall, told: ToldChain): Promise<string | null> {
-		if (!(thrown instanceof ForeignRpcError) || thrown.code === REVERTED) return null;
-		const named = blockOf(blockParam(method, params));
-		const block = named ?? (method === "eth_getLogs" ? blockOfLogs(params[0], told) : null);
-		if (block === null || !told.hasRecent(block)) return null;
-		return (await this.#lacksBlock(block)) ? block : null;
-	}
-
-	async #askTold(call: RpcCall, passed: Read, told: ToldChain): Promise<unknown> {
 		const result = await this.#askNode(call, passed);
-		const { method, params } = call;
-		if (!MAY_LACK.has(method)) return result;
-		if (method === "eth_blockNumber") return this.#height(result, told);
-		if (method === "eth_getLogs") {
-			const block = blockOfLogs(params[0], told);
-			if (block === null || hasLogOf(result, block) || !(await this.#lacksBlock(block))) return result;
-			const again = await this.#askNode(call, passed);
-			if (hasLogOf(again, block) || !(await this.#lacksBlock(block))) return again;
-			throw lacking(block);
-		}
-		if (!this.#isSuspect(call, result, told)) return result;
-		const wanted = blockOf(params[0]) ?? String(params[0]);
-		// The block may have no transaction or uncle with that index.
-		if (method.endsWith("AndIndex")) return this.#askWithBlock(call, wanted, passed);
-		const again = await this.#askNode(call, passed);
-		if (this.#isSuspect(call, again, told)) throw lacking(wanted);
-		return again;
+		return call.method === "eth_blockNumber" && this.#told !== null
+			? this.#height(result, this.#told)
+			: result;
 	}
 
 	async #askNode(call: RpcCall, passed: Read): Promise<unknown> {
@@ -276,48 +215,12 @@ export class Passthrough {
 	}
 
 	/** The node's height, or a higher one that clients know already. */
-	#height(result: unknown, told: ToldChain): unknown {
+	#height(result: unknown, told: Pick<ToldChain, "tell">): unknown {
 		const number = parseNodeQuantity(result);
 		if (number === null) return result;
 		const tracked = this.#head()?.number ?? 0;
 		const height = told.tell(Math.max(Number(number), tracked));
 		return height === Number(number) ? result : toQuantity(height);
-	}
-
-	/** Whether the answer is null for what clients were told of. */
-	#isSuspect({ method, params: [first] }: RpcCall, result: unknown, told: ToldChain): boolean {
-		if (BY_TRANSACTION.has(method)) {
-			if (typeof first !== "string") return false;
-			const hash = first.toLowerCase();
-			if (result === null) return told.hasReceipt(hash) || this.#isIncluded(hash);
-			if (method === "eth_getTransactionReceipt") told.receiptWasTold(hash);
-			return false;
-		}
-		const block = blockOf(first);
-		return result === null && block !== null && told.hasBlock(block);
-	}
-
-	/** Asks together with the call, and thereby of one and the same node, whether it has the block. */
-	async #askWithBlock(call: RpcCall, block: string, passed: Read): Promise<unknown> {
-		try {
-			const [answer, count] = await this.#node.batch([call, countCall(block)], passed.timeoutMs);
-			if (answer === undefined || lacks(count)) throw lacking(block);
-			if (answer.ok) return answer.result;
-			throw this.#verdict(call.method, answer.error);
-		} catch (thrown) {
-			if (!(thrown instanceof UpstreamError)) throw thrown;
-			this.#noteFailure(call.method, thrown);
-			throw unavailable();
-		}
-	}
-
-	async #lacksBlock(block: string): Promise<boolean> {
-		try {
-			return lacks(await this.#node.call(countCall(block), LIGHT_READ.timeoutMs));
-		} catch (thrown) {
-			if (!(thrown instanceof UpstreamError)) throw thrown;
-			return false;
-		}
 	}
 
 	/** The node's error as clients get it. */
@@ -362,56 +265,6 @@ function isLasting(
 
 function unavailable(): RpcError {
 	return new RpcError("internal", "internal error", NODE_UNAVAILABLE);
-}
-
-/**
- * The block of a parameter, by number or hash, in the form that every node accepts: one that refuses the client's form must
- * not be taken for one that lacks the block. Null if it is named by a tag.
- */
-function blockOf(given: unknown): string | null {
-	const { blockHash, blockNumber } = (given ?? {}) as { blockHash?: unknown; blockNumber?: unknown };
-	const named = typeof given === "string" ? given : (blockHash ?? blockNumber);
-	const number = parseNodeQuantity(named);
-	if (typeof named !== "string" || number === null) return null;
-	return named.length === HASH_LENGTH ? named.toLowerCase() : toQuantity(number);
-}
-
-/** A call whose answer shows whether the node has a block. */
-function countCall(block: string): RpcCall {
-	const by = block.length === HASH_LENGTH ? "Hash" : "Number";
-	return { method: `eth_getBlockTransactionCountBy${by}`, params: [block] };
-}
-
-/** Whether the answer to {@link countCall} says that it has not. Some nodes answer such an error where others answer null. */
-function lacks(count: RpcAnswer | undefined): boolean {
-	if (count === undefined) return false;
-	return count.ok ? count.result === null : UNKNOWN_BLOCK.has(count.error.code);
-}
-
-/** The last block that logs are asked of, as far as clients know of it: a node that has it has all others. Null if none. */
-function blockOfLogs(criteria: unknown, told: ToldChain): string | null {
-	const { blockHash, fromBlock, toBlock } = (criteria ?? {}) as Record<string, unknown>;
-	for (const one of [blockHash, toBlock, fromBlock]) {
-		const block = blockOf(one);
-		if (block !== null && told.hasRecent(block)) return block;
-	}
-	return null;
-}
-
-/** Whether a list of logs ends with one of the block. */
-function hasLogOf(logs: unknown, block: string): boolean {
-	// Of a long list only the text is known.
-	if (logs instanceof JsonText) return false;
-	const last = Array.isArray(logs) ? (logs.at(-1) as Record<string, unknown> | undefined) : undefined;
-	return last?.blockHash === block || last?.blockNumber === block;
-}
-
-/**
- * `what` is a block's number or hash, or a transaction's hash. Clients ask again after an error, while null would be an
- * answer. The words are go-ethereum's.
- */
-function lacking(what: string): RpcError {
-	return new RpcError("rejected", `header not found: the node that was asked does not have ${what} yet`);
 }
 
 function reasonOf(data: unknown): unknown {

@@ -1,10 +1,8 @@
-// What clients were told of the chain: its height, the blocks that were announced, and receipts. Behind a load balancer the next
-// answer may come from a node that does not have them yet: that is an error then, and never a lower number, null or [].
+// What clients have received of the chain: its height, which does not fall where the next answer comes from a node that is some blocks
+// behind, and the blocks that were announced.
 
 import type { Clock } from "../../shared/clock.ts";
-import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
-import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { ToldHead } from "../../shared/toldHead.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 
@@ -16,14 +14,11 @@ export interface ToldChainOptions {
 const BACK_MS = 10_000;
 /** Announced blocks that are remembered, as the tracker does. */
 const KEPT_BLOCKS = 128;
-const KEPT_RECEIPTS = 10_000;
 
 export class ToldChain {
 	readonly #head: ToldHead;
 	/** The hash that was announced for each number, lowest first. */
 	readonly #hashes = new Map<number, string>();
-	/** Transactions whose receipts were told. */
-	readonly #receipts = recentlyUsed<true>(KEPT_RECEIPTS);
 
 	constructor(options: ToldChainOptions, dependencies: { readonly clock: Clock }) {
 		const { slot } = options;
@@ -55,7 +50,6 @@ export class ToldChain {
 		const isBranch = applied.some(({ number, hash }) => (this.#hashes.get(number) ?? hash) !== hash);
 		if (isBranch) {
 			for (const { number } of [...reverted, ...applied]) this.#hashes.delete(number);
-			this.#receipts.clear();
 			this.#head.restart(head.number);
 		}
 		const news = (gap ? [head] : applied).filter(({ number }) => !this.#hashes.has(number));
@@ -70,32 +64,5 @@ export class ToldChain {
 		for (const number of this.#hashes.keys()) {
 			if (number > height || number <= height - KEPT_BLOCKS) this.#hashes.delete(number);
 		}
-	}
-
-	/** Whether clients know of the block with this number (0x hex) or hash. */
-	hasBlock(reference: string): boolean {
-		const height = this.height;
-		if (height === null) return false;
-		if (reference.length === 66) {
-			const hash = reference.toLowerCase();
-			for (const [number, announced] of this.#hashes) if (announced === hash) return number <= height;
-			return false;
-		}
-		const number = parseNodeQuantity(reference);
-		return number !== null && number <= BigInt(height);
-	}
-
-	/** Whether it is one of the last blocks that clients know of, which a node may lack that is behind. */
-	hasRecent(reference: string): boolean {
-		if (!this.hasBlock(reference)) return false;
-		return reference.length === 66 || Number(reference) > (this.height ?? 0) - KEPT_BLOCKS;
-	}
-
-	receiptWasTold(hash: string): void {
-		this.#receipts.set(hash, true);
-	}
-
-	hasReceipt(hash: string): boolean {
-		return this.#receipts.has(hash);
 	}
 }

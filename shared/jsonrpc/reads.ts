@@ -78,26 +78,6 @@ export const READS: ReadonlyMap<string, Read> = new Map(
 	}),
 );
 
-/** Where a read has its block parameter, unless it is the first one. */
-const BLOCK_PLACES: ReadonlyMap<string, number> = new Map([
-	["eth_feeHistory", 1],
-	["eth_call", 1],
-	["eth_estimateGas", 1],
-	["eth_createAccessList", 1],
-	["eth_simulateV1", 1],
-	["eth_getBalance", 1],
-	["eth_getCode", 1],
-	["eth_getStorageAt", 2],
-	["eth_getStorageValues", 1],
-	["eth_getProof", 2],
-]);
-
-/** The block parameter of a read, as given; undefined if it has none. The block of logs is in their filter. */
-export function blockParam(method: string, params: readonly unknown[]): unknown {
-	const place = BLOCK_PLACES.get(method) ?? (method.includes("Block") ? 0 : undefined);
-	return place === undefined ? undefined : params[place];
-}
-
 /** The calls that have a sender; of each, whether it concerns the pending block if it names none. */
 const CALLS: ReadonlyMap<string, boolean> = new Map([
 	["eth_call", false],
