@@ -2,13 +2,13 @@
 # runs the pair behind one port (the Procfile has those of relay and boost alone), and with `--target dev` one that runs a
 # dev chain and its builder.
 
-FROM node:22-slim AS packages
+FROM node:24-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 # The native packages bring their binaries: no compiler is needed.
 RUN npm ci --omit=dev
 
-FROM node:22-slim AS dev
+FROM node:24-slim AS dev
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci
@@ -18,7 +18,7 @@ COPY test/devnet ./test/devnet
 USER 1000:1000
 CMD ["node", "--import", "tsx", "test/devnet/chain.ts"]
 
-FROM node:22-slim
+FROM node:24-slim
 # Without its cache tsx needs no folder that it may write to.
 ENV NODE_ENV=production TSX_DISABLE_CACHE=1 PORT=8080 DATA_DIR=/data
 WORKDIR /app

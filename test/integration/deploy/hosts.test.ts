@@ -186,12 +186,12 @@ test("app.json has no secrets, generates BOOST_SECRET, and asks for one dyno and
 
 test("engines is a bounded range, as Heroku requires; its newest version is the image's, and the lock file repeats it", () => {
 	const { engines } = JSON.parse(textOf("package.json")) as { engines: { node: string } };
-	const [, major] = /^\^20\.19\.0 \|\| (\d+)\.x$/.exec(engines.node) ?? [];
+	const [, major] = /^\^20\.19\.0 \|\| \^22\.12\.0 \|\| (\d+)\.x$/.exec(engines.node) ?? [];
 	assert.ok(major !== undefined, engines.node);
 	for (const { from } of imageStages()) assert.equal(from, `node:${major}-slim`);
 	const lock = JSON.parse(textOf("package-lock.json")) as { packages: Record<string, { engines?: unknown }> };
 	assert.deepEqual(lock.packages[""]?.engines, engines);
 	assert.ok(textOf("docs/deploy.md").includes(`the newest ${major}, as in the image`));
 	for (const file of ["README.md", "CONTRIBUTING.md"])
-		assert.ok(textOf(file).includes(`Node ${major}, `), file);
+		assert.ok(textOf(file).includes(`Node 22 or ${major}; `), file);
 });
