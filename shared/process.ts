@@ -68,6 +68,8 @@ export const SUPERVISED = "--supervised";
 export const STARTED = "started";
 
 const OPTIONS: readonly string[] = ["--help", "--print-config", "--version", "--salvage"];
+/** The oldest major version of Node with security fixes. https://nodejs.org/en/about/previous-releases */
+const LEAST_NODE = 22;
 const KEEP_ALIVE_MS = 2 ** 30;
 /** A heap larger than this may at most double between two collections. */
 const LARGE_HEAP = 96 * 1024 * 1024;
@@ -80,14 +82,13 @@ const OPERATOR_ERRORS = new Set([
 	"OTHER_CHAIN",
 	"WRONG_NODE",
 	"STORE_FORMAT",
-	"JOURNAL_FORMAT",
+	"OTHER_FORMAT",
 	"LISTEN",
 	"DATA_FOLDER",
 	"DISK_FULL",
 	"DATABASE_URL",
 	"DATABASE_DOWN",
 	"DATABASE_REFUSED",
-	"LATER_VERSION",
 ]);
 
 /**
@@ -143,6 +144,9 @@ async function run<Config extends ProcessConfig>(
 	const config = kind.read(env);
 	setInterval(boundHeap, HEAP_CHECK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);
+	if (Number.parseInt(process.versions.node, 10) < LEAST_NODE) {
+		log.warn(`Node ${process.versions.node} is out of support: use Node 22 or 24`);
+	}
 	for (const [setting, meant] of misspelled(kind.settings, env)) {
 		log.warn(`an unknown setting has no effect: did you mean ${meant}?`, { setting });
 	}

@@ -65,7 +65,7 @@ export function hasFlashbots(search: string): boolean {
 	return FLASHBOTS.some((name) => names.has(name.toLowerCase()));
 }
 
-/** What a query that was kept asks for; null: it can't be read, as one that an earlier version took. */
+/** What a query that was kept asks for; null: it can't be read. */
 export function keptQuery(search: string): SubmissionQuery | null {
 	if (search === "") return NO_QUERY;
 	try {

@@ -82,8 +82,7 @@ export interface NewRow {
 	/** Sender, lower case. */
 	readonly from: string;
 	readonly nonce: bigint;
-	/** Null: earlier versions did not keep them. */
-	readonly fields: ShownFields | null;
+	readonly fields: ShownFields;
 	readonly raw: Buffer;
 	readonly path: BoostPath;
 	/** The client's query, unchanged, without "?". */

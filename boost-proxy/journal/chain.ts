@@ -4,14 +4,12 @@
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { parseQuantity } from "../../shared/ethereum/hex.ts";
+import { checkFormat, hasFormat } from "../../shared/kv/format.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { ChainReads } from "../domain/ports.ts";
 
-const FORMAT_KEY = "m/format";
 const CHAIN_KEY = "m/chain";
-/** The format of its records. */
-const FORMAT = "4";
 const ASK_MS = 1_000;
 const AGAIN_MS = 1_000;
 const ELSEWHERE = "set DATA_DIR or DATABASE_URL to another one";
@@ -23,17 +21,6 @@ export class OtherChainError extends Error {
 	constructor(kept: string, asked: string) {
 		const chains = `chain id ${kept}; the upstreams have ${asked}`;
 		super(`the journal belongs to another chain (${chains}): ${ELSEWHERE}`);
-	}
-}
-
-/** The journal was written by a version whose records this one can't read. */
-class JournalFormatError extends Error {
-	override readonly name = "JournalFormatError";
-	readonly code = "JOURNAL_FORMAT";
-	constructor(format: string) {
-		super(
-			`the journal of DATA_DIR or DATABASE_URL has format ${format}, of another version, and this one reads ${FORMAT}: drain it with that version, or ${ELSEWHERE}`,
-		);
 	}
 }
 
@@ -57,21 +44,15 @@ export class ChainBinding {
 		this.#kept = kept;
 	}
 
-	/**
-	 * Reads the journal's format and chain; marks a journal that is new. Rejects with {@link JournalFormatError}, or if the store
-	 * fails.
-	 */
+	/** Reads the journal's chain. Rejects with OtherFormatError, or if the store fails. */
 	static async open(kv: KeyValueStore): Promise<ChainBinding> {
-		const format = (await kv.get(FORMAT_KEY))?.toString("utf8");
-		if (format !== undefined && format !== FORMAT) throw new JournalFormatError(format);
-		// A journal that is marked may be on a full disk.
-		if (format === undefined) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
+		await checkFormat(kv);
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 
 	/** Whether another journal has the same format, and is of no other chain. Rejects if its store fails. */
 	async fits(other: KeyValueStore): Promise<boolean> {
-		if ((await other.get(FORMAT_KEY))?.toString("utf8") !== FORMAT) return false;
+		if (!(await hasFormat(other))) return false;
 		const kept = (await other.get(CHAIN_KEY))?.toString("utf8");
 		return kept === undefined || this.chainId === null || BigInt(kept) === this.chainId;
 	}

@@ -187,7 +187,7 @@ function storedOf(row: Row): Stored {
 	const both = {
 		from,
 		nonce: nonce.toString(),
-		fields: fields ?? undefined,
+		fields,
 		path,
 		address,
 		owners: isPlain(row) ? undefined : row.owners.map(storedOwner),
@@ -238,7 +238,6 @@ interface StoredOpen {
 	readonly search: string;
 	readonly soft: boolean;
 	readonly receivedAt: number;
-	/** Earlier versions did not write it. */
 	readonly request?: string | undefined;
 	readonly aliveUntil: number;
 	readonly replacementsPendingAt: readonly UpstreamName[];
@@ -256,8 +255,7 @@ interface StoredPast extends Readonly<Record<UpstreamName, Presence>> {
 
 interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly nonce: string;
-	/** Earlier versions wrote neither these nor `past`. */
-	readonly fields?: ShownFields | undefined;
+	readonly fields: ShownFields;
 	readonly past?: StoredPast;
 	readonly owners?: readonly unknown[] | undefined;
 	readonly signed?: true | undefined;
@@ -272,7 +270,7 @@ function isStored(read: unknown): read is Stored {
 	const {
 		from,
 		nonce,
-		fields = NO_FIELDS,
+		fields,
 		path,
 		address,
 		open,
@@ -284,7 +282,7 @@ function isStored(read: unknown): read is Stored {
 	const { search, receivedAt, aliveUntil, replacementsPendingAt, holders } = open ?? { ...NOT_OPEN, ...past };
 	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(cancelsAt);
 	return (
-		[from, nonce, address, search, fields.to, fields.gas, fields.value].every(
+		[from, nonce, address, search, fields?.to, fields?.gas, fields?.value].every(
 			(one) => typeof one === "string",
 		) &&
 		[receivedAt, aliveUntil, endedAt ?? 0].every((one) => typeof one === "number") &&
@@ -297,7 +295,6 @@ function isStored(read: unknown): read is Stored {
 
 const NOT_OPEN = { search: "", receivedAt: 0, aliveUntil: 0, replacementsPendingAt: [], holders: [] };
 
-const NO_FIELDS: ShownFields = { to: "", gas: "", value: "" };
 const NO_PAST: StoredPast = { search: "", receivedAt: 0, relay: "absent", fallback: "absent" };
 
 function areNames(value: unknown): boolean {
@@ -305,7 +302,7 @@ function areNames(value: unknown): boolean {
 }
 
 function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
-	const { from, nonce, fields = null, path, address, ending = "live", endedAt = 0 } = read;
+	const { from, nonce, fields, path, address, ending = "live", endedAt = 0 } = read;
 	const { cancelsPendingAt: cancelsAt = [], past = NO_PAST } = read;
 	// Without its bytes a mined row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;

@@ -150,13 +150,12 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 	if (record.status === "UNKNOWN") return { ...record, shared };
 	const told = [record, ...pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]))];
 	const { referrer, refundRecipient } = keptQuery(row.search) ?? NO_QUERY;
-	const received = row.receivedAt === 0 ? null : isoTime(row.receivedAt);
 	const { from, nonce, fields } = row;
 	const paid = told.find(({ refund }) => refund > 0);
 	return {
 		...record,
-		rpc_timestamp: record.rpc_timestamp ?? received ?? firstOf(told, (one) => one.rpc_timestamp),
-		transaction: fields === null ? record.transaction : { from, nonce: nonce.toString(), ...fields },
+		rpc_timestamp: record.rpc_timestamp ?? isoTime(row.receivedAt),
+		transaction: { from, nonce: nonce.toString(), ...fields },
 		fastMode: told.some((one) => one.fastMode),
 		shared,
 		simulationError:

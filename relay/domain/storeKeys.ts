@@ -3,8 +3,6 @@
 
 /** A live transaction as it was submitted, and its record from the first change on; both by the time at which it came. */
 export const [SUBMISSION, RECORD] = ["t/", "r/"];
-/** Where earlier versions had them, by hash. */
-export const [OLD_SUBMISSION, OLD_RECORD] = ["p/", "s/"];
 /** The record of one that is over, by its hash, and the index of these by time. */
 export const [ARCHIVED, ARCHIVED_BY_TIME] = ["e/", "x/"];
 /** By sender and nonce: the last transaction with soft cancellations, and an archived one that could be submitted anew. */

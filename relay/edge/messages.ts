@@ -50,8 +50,8 @@ export interface From {
 	readonly origin: string | null;
 	/** Of the request, which its edge holds until it is answered. */
 	readonly bytes: number;
-	/** Of the request; an edge of an earlier version sends none. */
-	readonly id?: string | null;
+	/** Of the request. */
+	readonly id: string | null;
 }
 
 export interface CallMessage {

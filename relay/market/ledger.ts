@@ -63,9 +63,7 @@ export class PaymentLedger {
 		for await (const [key, bytes] of kv.range(...prefixRange(PAYMENTS))) {
 			const [, number, hash = ""] = key.split("/");
 			damaged.tried(key, () => {
-				const stored = JSON.parse(bytes.toString("utf8")) as readonly Partial<Payment>[];
-				// Earlier versions wrote what was bid and paid, by which no record can be told.
-				const payments = stored.filter((one): one is Payment => one.left !== undefined);
+				const payments = JSON.parse(bytes.toString("utf8")) as readonly Payment[];
 				for (const { left } of payments) BigInt(left);
 				this.#blocks.set(hash, { number: Number(number), hash, payments, isCanonical: true });
 			});

@@ -1,6 +1,7 @@
 // Binds a store to one chain, so that no relay of another chain starts with it, and keeps the signing key when none is configured.
 
 import { createKey } from "../../shared/ethereum/signatures.ts";
+import { checkFormat } from "../../shared/kv/format.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import { CHAIN, SIGNING_KEY } from "../domain/storeKeys.ts";
@@ -16,8 +17,9 @@ export class OtherChainError extends Error {
 	}
 }
 
-/** Binds the store to the chain at the first start; throws {@link OtherChainError} if it is bound to another chain. */
+/** Binds the store to the chain at the first start; throws {@link OtherChainError} or OtherFormatError if it is not ours. */
 export async function bindToChain(kv: KeyValueStore, chainId: bigint, genesisHash: string): Promise<void> {
+	await checkFormat(kv);
 	const identity = `${chainId} ${genesisHash}`;
 	const kept = (await kv.get(CHAIN))?.toString("utf8");
 	if (kept === undefined) await kv.write([{ key: CHAIN, value: Buffer.from(identity) }]);

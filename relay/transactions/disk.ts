@@ -19,9 +19,6 @@ import {
 import {
 	ARCHIVED,
 	ARCHIVED_BY_TIME,
-	ASIDE,
-	OLD_RECORD,
-	OLD_SUBMISSION,
 	PROBE,
 	RECORD,
 	REVIVABLE,
@@ -30,17 +27,12 @@ import {
 } from "../domain/storeKeys.ts";
 import { ownedTransaction, type PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
-import { decodeRecord, decodeStored, encodeRecord, encodeTransaction, envelopeOf } from "./storedFormat.ts";
+import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./storedFormat.ts";
 
 // Keys. A live transaction has a submission, written once, and a record from its first change on, both by the time at which it
 // came: what is written together then lies together on disk. A final one is archived: it has only a record, by its hash, plus an
 // entry in the index by time, through which it is deleted after a week. A transaction that ended before it was sent is archived at
 // once, as a compact record.
-
-/** Versions that had transactions elsewhere stop at it: they would start as if nothing were pending, and take cancelled ones again. */
-const LATER = { key: `${OLD_SUBMISSION}of a later version`, value: Buffer.alloc(0) };
-/** How a hash begins, before which LATER stands. */
-const HASH = "0x";
 
 /** How long archived records are kept: for seven days the same bytes can't revive what their user ended. */
 export const KEEP_ARCHIVED_MS = 7 * 24 * 3600 * 1000;
@@ -48,8 +40,6 @@ export const KEEP_ARCHIVED_MS = 7 * 24 * 3600 * 1000;
 const PURGE_LEAST = 1_000;
 /** Records per commit of a purge. */
 const PURGE_BATCH = 200;
-/** Submissions per commit that are moved from where earlier versions had them. */
-const MOVE_BATCH = 1_000;
 /** Of so many submissions that are loaded one is hashed and its sender recovered, to check what is kept with them. */
 const SAMPLE_EVERY = 64;
 
@@ -176,7 +166,6 @@ export class TransactionDisk {
 	 * One whose submission or record is damaged is left out.
 	 */
 	async *load(keep: (tx: DecodedTransaction) => DecodedTransaction = (tx) => tx): AsyncIterable<RecordEntry> {
-		await this.#moveOld();
 		const records = this.#kv.range(...prefixRange(RECORD))[Symbol.asyncIterator]();
 		let next = await records.next();
 		let count = 0;
@@ -192,7 +181,7 @@ export class TransactionDisk {
 			while (!next.done && next.value[0] < own) next = await records.next();
 			if (!next.done && next.value[0] === own) {
 				const json = next.value[1];
-				const record = this.#damaged.tried(own, () => decodeRecord(own, json, { ...basis, owners }));
+				const record = this.#damaged.tried(own, () => decodeRecord(own, json, basis));
 				// Without its record it may be one that its user has cancelled.
 				if (record !== undefined) yield { transaction: ownedTransaction(basis, record.owners), record };
 				continue;
@@ -201,39 +190,6 @@ export class TransactionDisk {
 			const record = newRecord(transaction);
 			fold(record, { type: "received", at: receivedAt, block });
 			yield { transaction, record };
-		}
-	}
-
-	/** Moves live transactions to where this version has them. */
-	async #moveOld(): Promise<void> {
-		if ((await this.#get(LATER.key)) === null) this.writeLater([LATER]);
-		for (;;) {
-			const rows: (readonly [string, Buffer])[] = [];
-			for await (const row of this.#kv.range(...prefixRange(OLD_SUBMISSION + HASH), MOVE_BATCH))
-				rows.push(row);
-			if (rows.length === 0) return;
-			const changes = await Promise.all(
-				rows.map(async ([key, bytes]): Promise<Change[]> => {
-					const hash = hashIn(key);
-					const envelope = this.#damaged.tried(key, () => envelopeOf(key, bytes));
-					// Else it would be found again and again.
-					if (envelope === undefined)
-						return [
-							{ key, value: null },
-							{ key: ASIDE + key, value: bytes },
-						];
-					const at = { hash, receivedAt: envelope.receivedAt };
-					const moved = [
-						{ key, value: null },
-						{ key: liveKey(SUBMISSION, at), value: bytes },
-					];
-					const old = OLD_RECORD + hash;
-					const record = await this.#get(old);
-					if (record === null) return moved;
-					return [...moved, { key: old, value: null }, { key: liveKey(RECORD, at), value: record }];
-				}),
-			);
-			await this.#write(changes.flat());
 		}
 	}
 

@@ -1,23 +1,21 @@
-// The stored format of a transaction: a submission is an envelope with the raw bytes, and a record is JSON. Reads what earlier
-// versions wrote, and refuses what is damaged.
+// The stored format of a transaction: a submission is an envelope with the raw bytes, and a record is JSON. Refuses
+// what is damaged.
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { StoreFormatError } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
-import { isUserEnd, NOBODY, type TransactionRecord } from "../domain/record.ts";
+import { NOBODY, type TransactionRecord } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 
 /**
  * What is stored beside the raw bytes; `origin` is the address that is charged, `block` the head at the submission's arrival,
- * `from` the sender, since to recover 100,000 of them takes a start ten seconds. Earlier versions did not write `from`, and wrote
- * the only owner's options in place of `owners`.
+ * `from` the sender, since to recover 100,000 of them takes a start ten seconds.
  */
 type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
 	readonly origin: string;
 	readonly block: number;
 	readonly owners: readonly object[];
-	readonly from?: string;
-	/** The id of the request; earlier versions did not write it. */
+	readonly from: string;
 	readonly request?: string | undefined;
 };
 
@@ -53,46 +51,24 @@ interface StoredSubmission
  * `isChecked`. Throws {@link StoreFormatError}.
  */
 export function decodeStored(key: string, bytes: Buffer, isChecked: boolean): StoredSubmission {
-	const envelope = envelopeOf(key, bytes);
+	const envelope = readable(
+		key,
+		() => JSON.parse(bytes.toString("utf8", 4, 4 + bytes.readUInt32BE(0))) as Envelope | null,
+	);
+	if (envelope?.from === undefined) throw new StoreFormatError(key);
 	const raw = bytes.subarray(4 + bytes.readUInt32BE(0));
-	const { block, origin, receivedAt, owners, from, request: requestId = null } = envelope;
+	const { block, origin, receivedAt, owners = [], from, request: requestId = null } = envelope;
 	const hash = key.slice(key.lastIndexOf("/") + 1);
-	const decoded = decodeTransaction(raw, isChecked || from === undefined ? null : { hash, from });
-	if (!decoded.ok || decoded.tx.hash !== hash) throw new StoreFormatError(key);
-	if (from !== undefined && decoded.tx.from !== from) throw new StoreFormatError(key);
-	const read = owners === undefined ? [onlyOwner(envelope)] : owners;
+	const decoded = decodeTransaction(raw, isChecked ? null : { hash, from });
+	if (!decoded.ok || decoded.tx.hash !== hash || decoded.tx.from !== from) throw new StoreFormatError(key);
 	return {
 		tx: decoded.tx,
-		owners: readOwners(key, read),
+		owners: readOwners(key, owners),
 		submitterAddress: origin,
 		receivedAt,
 		requestId,
 		block,
 	};
-}
-
-/** What stands before its bytes. Throws {@link StoreFormatError}. */
-export function envelopeOf(key: string, bytes: Buffer): Envelope & OnlyOwner {
-	const envelope = readable(
-		key,
-		() => JSON.parse(bytes.toString("utf8", 4, 4 + bytes.readUInt32BE(0))) as (Envelope & OnlyOwner) | null,
-	);
-	if (envelope === null) throw new StoreFormatError(key);
-	return envelope;
-}
-
-/** What earlier versions kept of the only owner of a transaction. */
-interface OnlyOwner {
-	readonly path?: string | undefined;
-	readonly softCancellations?: boolean | undefined;
-	readonly refundRecipient?: string | null | undefined;
-	readonly referrer?: string | null | undefined;
-	readonly origin?: string | null | undefined;
-}
-
-/** The only owner as {@link storedOwner} would have written it. */
-function onlyOwner({ path, softCancellations: soft, refundRecipient, referrer, origin }: OnlyOwner): object {
-	return { paths: [path], soft, refundRecipient, referrer, address: origin };
 }
 
 function readOwners(key: string, stored: readonly object[]): readonly Owner[] {
@@ -135,7 +111,7 @@ export function encodeRecord(record: TransactionRecord, isBeside = false): Buffe
 		gas: record.gas,
 		nonce: record.nonce,
 		value: record.value,
-		owners: owners.length === 0 ? undefined : owners.map(storedOwner),
+		owners: owners.map(storedOwner),
 		endedBy: endedBy.length === 0 ? undefined : endedBy,
 		stage: record.stage,
 		ended: unless(USUAL.ended, ended),
@@ -161,31 +137,22 @@ function unless<T>(usual: T, value: T): T | undefined {
 	return value === usual ? undefined : value;
 }
 
-/** A record as stored: without fields that have their default. Records of earlier versions are of one owner. */
+/** A record as stored: without fields that have their default. */
 type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | "endedBy" | keyof typeof USUAL> &
-	Partial<Omit<TransactionRecord, "owners"> & OnlyOwner & { readonly owners: readonly object[] }>;
+	Partial<Omit<TransactionRecord, "owners"> & { readonly owners: readonly object[] }>;
 
 /**
- * Decodes what {@link encodeRecord} wrote. `beside`: the submission, with which it shares its texts, and whose owners a record of
- * an earlier version has. Throws {@link StoreFormatError}.
+ * Decodes what {@link encodeRecord} wrote. `beside`: the submission, with which it shares its texts. Throws
+ * {@link StoreFormatError}.
  */
 export function decodeRecord(
 	key: string,
 	bytes: Buffer,
-	beside?: Pick<PrivateTransaction, "tx" | "owners" | "receivedAt">,
+	beside?: Pick<PrivateTransaction, "tx" | "receivedAt">,
 ): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
-	const { events = [], deliveries = [], owners: stored, settledAt } = record;
-	const { path, referrer, refundRecipient, origin } = record;
-	const owners =
-		stored === undefined
-			? (beside?.owners ?? readOwners(key, [onlyOwner({ path, referrer, refundRecipient, origin })]))
-			: readOwners(key, stored);
-	// Records of earlier versions lack `builders`.
-	const life = events.some(isUserEnd)
-		? events.map((event) => (isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event))
-		: events;
+	const { events = [], deliveries = [], owners = [], settledAt } = record;
 	const { hash, from, to = USUAL.to } = beside?.tx ?? record;
 	// One literal, as in newRecord; what is spread first takes three times as long as to parse the JSON.
 	const whole: TransactionRecord = {
@@ -197,7 +164,7 @@ export function decodeRecord(
 		gas: record.gas,
 		nonce: record.nonce,
 		value: record.value,
-		owners,
+		owners: readOwners(key, owners),
 		endedBy: record.endedBy ?? NOBODY,
 		stage: record.stage,
 		ended: record.ended ?? USUAL.ended,
@@ -211,7 +178,7 @@ export function decodeRecord(
 		passed: record.passed ?? USUAL.passed,
 		backruns: record.backruns ?? USUAL.backruns,
 		refund: record.refund ?? USUAL.refund,
-		events: life,
+		events,
 		deliveries,
 		omitted: record.omitted ?? USUAL.omitted,
 	};

@@ -60,7 +60,7 @@ export function warnOfClearText(
  * Opens the store of `process`, or of a boost on a database its part of it; waits for a database that does not answer, without an
  * end, and for one that refuses it if it has waited for another process before; and while its file is damaged, until it is
  * replaced. Throws DataFolderError, FolderInUseError,
- * DatabaseUrlError, DatabaseRefusedError or LaterVersionError; StoppedError if it was stopped meanwhile.
+ * DatabaseUrlError, DatabaseRefusedError or OtherFormatError; StoppedError if it was stopped meanwhile.
  */
 export async function openStore(
 	process: StoreName,

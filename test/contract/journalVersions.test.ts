@@ -45,7 +45,7 @@ const RECORDINGS = readdirSync(RECORDED)
 	.filter((name) => name.startsWith("journal-"))
 	.map((name) => JSON.parse(readFileSync(new URL(name, RECORDED), "utf8")) as Recording);
 const FORMAT_KEY = "m/format";
-const FORMAT = "4";
+const FORMAT = "5";
 /** Fees that replace. */
 const HIGHER = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 50_000_000_000n };
 const OLD = process.env.RECORD_JOURNAL;
@@ -183,7 +183,7 @@ async function assertRefused(t: TestContext, recording: Recording): Promise<void
 	assert.deepEqual([code, signal], [1, null]);
 	assert.equal(
 		stderr,
-		`boost: the journal of DATA_DIR or DATABASE_URL has format ${formatOf(recording)}, of another version, and this one reads ${FORMAT}: drain it with that version, or set DATA_DIR or DATABASE_URL to another one\n`,
+		`boost: the store was written by another version (format ${formatOf(recording)}, expected ${FORMAT}): drain it with that version, or set DATA_DIR or DATABASE_URL to another one\n`,
 	);
 	assert.deepEqual(await entriesIn(folder), recording.entries);
 }

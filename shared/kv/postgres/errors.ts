@@ -56,7 +56,7 @@ export class StoreLostError extends Error {
 }
 
 /** Codes of our own errors. */
-const OURS = /^(STORE_\w+|DATABASE_(URL|REFUSED)|LATER_VERSION)$/;
+const OURS = /^(STORE_\w+|DATABASE_(URL|REFUSED)|OTHER_FORMAT)$/;
 /** SQLSTATE classes and codes of a server that is temporarily unavailable (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const DOWN_STATES = /^(08|57P0[123]$|53300$|25006$)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;

@@ -1,9 +1,10 @@
 // The store in PostgreSQL, for hosts without a lasting disk. Several processes can share a database; each store has one writer.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type pg from "pg";
 import { type Clock, pause } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
+import { OtherFormatError } from "../format.ts";
 import { GroupCommit } from "../groupCommit.ts";
 import type { Change, SharedStore, StoreParts, Term } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
@@ -83,8 +84,8 @@ const WRITE = `WITH held AS (
 	SELECT count(*)::integer AS held FROM held`;
 
 /**
- * Opens the store, migrates the database's tables and takes the lease. Throws StoreInUseError, DatabaseDownError,
- * DatabaseRefusedError, DatabaseUrlError, LaterVersionError, or the database's error.
+ * Opens the store, makes the tables in a new database, and takes the lease. Throws StoreInUseError, DatabaseDownError,
+ * DatabaseRefusedError, DatabaseUrlError, OtherFormatError, or the database's error.
  */
 export async function openPostgres(
 	options: PostgresOptions,
@@ -100,9 +101,7 @@ export async function openPostgres(
 	const parts = options.partsOf?.({ store, database, term: () => lease.term }) ?? null;
 	if (parts !== null) listenOn = (session) => parts.listenOn(session);
 	try {
-		const ran = await migrate(database);
-		if (ran.length > 0)
-			log.info("the database's tables were brought up to date", { store, count: ran.length });
+		await makeTables(database);
 		await lease.take();
 		database.tellBy(log);
 	} catch (thrown) {
@@ -267,44 +266,23 @@ class PostgresStore implements SharedStore {
 	}
 }
 
-const FOLDER = new URL("./migrations/", import.meta.url);
-/** The advisory lock for migrations: an arbitrary number. */
+const TABLES = new URL("./tables.sql", import.meta.url);
+/** The advisory lock while tables are made: an arbitrary number. */
 const LOCK = 7_133_519_024;
+/** Versions before formats were marked had tables of other columns, and this one beside them. */
+const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_migrations') IS NOT NULL AS old`;
 
-class LaterVersionError extends Error {
-	readonly code = "LATER_VERSION";
-	constructor(name: string) {
-		super(
-			`the database of DATABASE_URL was made by a later version (${name}): start that version, or a later one`,
-		);
-		this.name = "LaterVersionError";
-	}
-}
-
-/** Runs missing migrations and returns their names. Throws {@link LaterVersionError} or the database's error. */
-async function migrate(database: Database): Promise<readonly string[]> {
-	const files = readdirSync(FOLDER)
-		.filter((name) => name.endsWith(".sql"))
-		.sort();
+/** Makes the tables in a new database. Throws {@link OtherFormatError} or the database's error. */
+async function makeTables(database: Database): Promise<void> {
 	const client = await database.connect();
 	try {
 		await client.query("BEGIN");
 		await client.query({ text: "SELECT pg_advisory_xact_lock($1)", values: [LOCK] });
-		await client.query(
-			"CREATE TABLE IF NOT EXISTS leeward_migrations (name text PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
-		);
-		const { rows } = await client.query<{ name: string }>("SELECT name FROM leeward_migrations");
-		const had = new Set(rows.map(({ name }) => name));
-		const unknown = [...had].find((name) => !files.includes(name));
-		if (unknown !== undefined) throw new LaterVersionError(unknown);
-		const missing = files.filter((name) => !had.has(name));
-		for (const name of missing) {
-			await client.query(readFileSync(new URL(name, FOLDER), "utf8"));
-			await client.query({ text: "INSERT INTO leeward_migrations (name) VALUES ($1)", values: [name] });
-		}
+		const { rows } = await client.query<{ made: boolean; old: boolean }>(STATE);
+		if (rows[0]?.old === true) throw new OtherFormatError();
+		if (rows[0]?.made !== true) await client.query(readFileSync(TABLES, "utf8"));
 		await client.query("COMMIT");
 		client.release();
-		return missing;
 	} catch (thrown) {
 		// Closing the connection rolls the transaction back.
 		client.release(true);

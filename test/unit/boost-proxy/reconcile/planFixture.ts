@@ -37,7 +37,7 @@ export function rowOf(n: number, at: Readonly<Record<UpstreamName, DeliveryState
 	const asked = { path: "fast", search: "", softCancellations: false, address: addressOf(n) } as const;
 	return {
 		...{ id: n, hash: hashOf(n), from: senderOf(1), nonce: BigInt(n), receivedAt: n, bytes: 120 },
-		...{ fields: null, requestId: null },
+		...{ fields: { to: "", gas: "21000", value: "0" }, requestId: null },
 		...{ ...asked, owners: [onlyOwner(asked)], ownersPending: false, bySender: false },
 		...{ aliveUntil: NOW.now + 1, acknowledged: true, requests: 0, desired: "live", endedAt: 0 },
 		...{ at, version: n, notes: newNotes(0) },

@@ -338,24 +338,15 @@ test("while the chain can't be read the fallback's word counts that it was mined
 	}
 });
 
-test("no field of a transaction is the fallback's; one that an earlier version kept has those that the chain knows", async () => {
+test("no field of a transaction is the fallback's", async () => {
 	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
-	const at = { relay: ABSENT, fallback: HAS };
-	const [tx, earlier] = [
-		fixture.ended(5, "cancelled", { at }),
-		fixture.ended(6, "cancelled", { at, fields: null }),
-	];
-	const fieldsOf = async ({ hash }: DecodedTransaction) =>
-		((await ask(fixture, hash))[0] as StatusRecord).transaction;
+	const tx = fixture.ended(5, "cancelled", { at: { relay: ABSENT, fallback: HAS } });
 	const theirs = { from: `0x${"12".repeat(20)}`, to: "0x11", gas: "21000", nonce: "5", value: "7" };
-	for (const { hash } of [tx, earlier])
-		fixture.fallback.pages.set(hash, { ...unknownStatus(hash), status: "FAILED", transaction: theirs });
-	assert.deepEqual(await fieldsOf(tx), kept(tx).transaction);
-	assert.deepEqual(await fieldsOf(earlier), unknownStatus("").transaction);
-	fixture.mines(earlier);
-	assert.deepEqual(await fieldsOf(earlier), kept(earlier).transaction);
-	assert.deepEqual(fixture.fallback.asked, ["page", "page", "page"]);
+	const page = { ...unknownStatus(tx.hash), status: "FAILED", transaction: theirs };
+	fixture.fallback.pages.set(tx.hash, page);
+	assert.deepEqual(((await ask(fixture, tx.hash))[0] as StatusRecord).transaction, kept(tx).transaction);
+	assert.deepEqual(fixture.fallback.asked, ["page"]);
 });
 
 test("the fallback is not asked about what it never got", async () => {

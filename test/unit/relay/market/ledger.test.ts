@@ -115,11 +115,8 @@ test("what the node can't trace is no record, whatever was claimed", async () =>
 	assert.equal(fixture.market.ledger.size, 0);
 });
 
-test("what an earlier version wrote is no record, and a damaged entry is left out, not the others", async () => {
+test("a damaged entry is left out, not the others", async () => {
 	const { fixture } = await landed();
-	const key = `${PAYMENTS}000000000100/0x100`;
-	fixture.disk.map.set(key, Buffer.from('[{"kind":"landed","bundle":"0x","bid":"5","paid":"5"}]'));
-	assert.equal((await fixture.restartedLedger()).size, 1);
-	fixture.disk.map.set(key, Buffer.from('[{"left":"much"}]'));
+	fixture.disk.map.set(`${PAYMENTS}000000000100/0x100`, Buffer.from('[{"left":"much"}]'));
 	assert.equal((await fixture.restartedLedger()).size, 1);
 });

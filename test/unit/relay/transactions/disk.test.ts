@@ -27,8 +27,6 @@ function onDisk(kv = new FakeDisk()) {
 	return { kv, store, restart: () => onDisk(kv) };
 }
 
-/** What stays in every store, for earlier versions. */
-const LATER = "p/of a later version";
 /** Nothing was submitted again. */
 const ENDED = () => false;
 
@@ -87,7 +85,7 @@ test("a resubmitted transaction is live again with its history, and is archived 
 	assert.equal(await again.store.purge(10_000 + KEEP_ARCHIVED_MS + 1, ENDED), 0);
 	assert.equal((await again.store.archived(record.hash))?.settledAt, 40_000);
 	assert.equal(await again.store.purge(40_000 + KEEP_ARCHIVED_MS + 1, ENDED), 1);
-	assert.deepEqual([...again.kv.map.keys()], [LATER]);
+	assert.deepEqual([...again.kv.map.keys()], []);
 });
 
 test("submitted again before its end is archived, it is there once, and its end does not come back", async () => {
@@ -261,7 +259,8 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"a path that is none": changed({ owners: [{ paths: ["slow"] }] }),
 	"a path of every object": changed({ owners: [{ paths: ["toString"] }] }),
 	"no path": changed({ owners: [{ paths: [] }] }),
-	"an earlier version's path that is none": changed({ owners: undefined, path: "slow" }),
+	"no owners": changed({ owners: undefined }),
+	"no sender": changed({ from: undefined }),
 };
 const KEY = `p/${TRANSACTION.tx.hash}`;
 
@@ -313,11 +312,6 @@ test("the hash and the sender beside the bytes are believed, but for a sample", 
 		const { hash } = decodeStored(key, bytes, false).tx;
 		assert.equal(hash, key.slice(2), name);
 	}
-	// Of an earlier version's entry nothing is kept that could be believed.
-	const old = changed({ from: undefined });
-	assert.deepEqual(read(KEY, old, false), TRANSACTION);
-	assert.throws(() => decodeStored(`p/0x${"ab".repeat(32)}`, old, false), StoreFormatError);
-
 	const { store, kv } = onDisk();
 	const stored = Array.from({ length: 3 }, (_, nonce) => privateTransaction({ nonce }));
 	for (const one of stored) await store.insert(one, recordOf(one), [], 1);
@@ -377,55 +371,10 @@ test("changes that a restart could not find out again are written at once, other
 	}
 });
 
-test("a record is read back exactly, also one of an earlier version", () => {
+test("a record is read back exactly", () => {
 	const record = recordOf(TRANSACTION, SENT, { type: "bid", at: 1, bundle: "0xb" }, INCLUDED, REFUNDED);
 	assert.deepEqual(decodeRecord("r/0xkey", encodeRecord(record)), record);
 	assert.deepEqual(decodeRecord("r/0xkey", encodeRecord(record, true), TRANSACTION), record);
-	const { backruns, refund, owners, ...rest } = recordOf(TRANSACTION, CANCELLED);
-	const events = rest.events.map((event) => ({ ...event, builders: undefined }));
-	const old = {
-		...rest,
-		path: "noreverts",
-		referrer: "é",
-		refundRecipient: null,
-		origin: "127.0.0.1",
-		events,
-	};
-	const bytes = Buffer.from(JSON.stringify(old));
-	assert.deepEqual(
-		decodeRecord("r/0xkey", bytes, { ...TRANSACTION, owners }),
-		recordOf(TRANSACTION, CANCELLED),
-	);
-	// Of one that is archived, all that is known is in its record.
-	const [kept] = decodeRecord("r/0xkey", bytes).owners;
-	assert.deepEqual(kept, { ...owners[0], softCancellations: false });
-});
-
-test("a submission of an earlier version is of its only owner, and so is its record", async () => {
-	const { store, kv } = onDisk();
-	const { owners, ...options } = TRANSACTION;
-	const envelope = {
-		...{ path: "noreverts", softCancellations: true, refundRecipient: null, referrer: "é" },
-		...{ receivedAt: options.receivedAt, origin: "127.0.0.1", block: 100 },
-	};
-	const { hash } = TRANSACTION.tx;
-	kv.map.set(`p/${hash}`, withEnvelope(JSON.stringify(envelope)));
-	assert.deepEqual(await loaded(store), [{ transaction: TRANSACTION, record: recordOf(TRANSACTION) }]);
-	const { owners: _, ...record } = recordOf(TRANSACTION, SENT);
-	const old = { ...record, path: "noreverts", referrer: "é", refundRecipient: null, origin: "127.0.0.1" };
-	const both = onDisk();
-	both.kv.map.set(`p/${hash}`, withEnvelope(JSON.stringify(envelope)));
-	both.kv.map.set(`s/${hash}`, Buffer.from(JSON.stringify(old)));
-	const found = [{ transaction: TRANSACTION, record: recordOf(TRANSACTION, SENT) }];
-	for (const start of ["the first", "the next"]) assert.deepEqual(await loaded(both.store), found, start);
-	// It ends as one of this version does.
-	await both.store.archive([recordOf(TRANSACTION, SENT, CANCELLED)], 1);
-	assert.deepEqual(await loaded(both.restart().store), []);
-	assert.equal(await both.store.purge(2 + KEEP_ARCHIVED_MS, ENDED), 1);
-	assert.deepEqual([...both.kv.map.keys()], [LATER]);
-	// The version before reads it as a submission, and stops.
-	const mark = both.kv.map.get(LATER) ?? BYTES;
-	assert.throws(() => decodeStored(LATER, mark, false), StoreFormatError);
 });
 
 test("owners come back as they were, and so does what holds", async () => {

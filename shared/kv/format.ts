@@ -1,0 +1,36 @@
+// The format of what relay and boost store. A store in another one is refused, since what can't be read would be lost silently.
+
+import type { KeyValueStore } from "./port.ts";
+
+/** To be raised by each change after which an older or newer version would read something else. */
+const FORMAT = "5";
+const FORMAT_KEY = "m/format";
+
+/** The store was written by a version with another format. The message is for the operator. */
+export class OtherFormatError extends Error {
+	readonly code = "OTHER_FORMAT";
+	/** `kept`: the store's format; undefined: it has no mark, as before this version. */
+	constructor(kept?: string) {
+		super(
+			`the store was written by another version (format ${kept ?? "without a mark"}, expected ${FORMAT}): drain it with that version, or set DATA_DIR or DATABASE_URL to another one`,
+		);
+		this.name = "OtherFormatError";
+	}
+}
+
+/** Whether the store has this format's mark. */
+export async function hasFormat(kv: KeyValueStore): Promise<boolean> {
+	return (await kv.get(FORMAT_KEY))?.toString("utf8") === FORMAT;
+}
+
+/** Marks a store that is empty; throws {@link OtherFormatError} for one without this format's mark. */
+export async function checkFormat(kv: KeyValueStore): Promise<void> {
+	if (await hasFormat(kv)) return;
+	const kept = await kv.get(FORMAT_KEY);
+	if (kept !== null) throw new OtherFormatError(kept.toString("utf8"));
+	for await (const _ of kv.range("", LAST, 1)) throw new OtherFormatError();
+	await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
+}
+
+/** Behind every key. */
+const LAST = "~";
