@@ -9,7 +9,7 @@ import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostRequest } from "../../shared/http/routes.ts";
 import { type CallOutcome, rateLimited, type WrittenAnswer } from "../../shared/jsonrpc/answers.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
-import { createDispatcher, type Dispatcher, oversized } from "../../shared/jsonrpc/dispatch.ts";
+import { createDispatcher, type Dispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import { type ReceivedCall, type RpcBody, readBody } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { ExactNumber } from "../../shared/jsonrpc/ids.ts";
@@ -35,6 +35,7 @@ import {
 	weightOf,
 } from "./methods.ts";
 import { clientsAnswer, ownBody } from "./ownBody.ts";
+import { isFaulty, routeOf } from "./route.ts";
 import { routingHeaders } from "./routingHeaders.ts";
 import type { ToldChain } from "./toldChain.ts";
 
@@ -212,10 +213,8 @@ export class BoostIngress {
 	}
 
 	/**
-	 * Forwards a body of reads, unchanged if every upstream understands it as it is and its answers can be told apart. Calls
-	 * that are answered with an error without asking anybody are left out. Null if it has other calls too; the error if no
-	 * upstream answered, so that the calls are not sent twice. What goes to `state.target` is never served otherwise: its path is
-	 * not one of boost's.
+	 * Forwards a body where {@link routeOf} says so, unchanged if every upstream understands it as it is and its answers can be told
+	 * apart. Null if the dispatcher has to serve it; the error if no upstream answered, so that the calls are not sent twice.
 	 */
 	async #passOn(read: RpcBody | RpcError, context: BoostContext): Promise<HttpAnswer | RpcError | null> {
 		if (read instanceof RpcError) return null;
@@ -224,20 +223,16 @@ export class BoostIngress {
 		const { calls, batch } = read;
 		const { connection } = call;
 		const isRelays = state.target !== null;
-		// On websockets these calls use the client's own connection to the relay, which keeps their order.
-		if (connection !== null && !isRelays && calls.some(({ method }) => RELAY_ONLY.has(method))) return null;
-		if (!isRelays) {
-			if (!calls.every((one) => this.#isPassable(one) || (batch && isFaulty(one)))) return null;
-			if (calls.every(({ id }) => id === undefined)) return null;
-		}
-		// A single call with an error was returned already.
-		const wanted = batch || isRelays ? calls.filter((one) => !isFaulty(one)) : calls;
-		if (wanted.length === 0) return null;
-		const kinds = wanted.map(({ method }) => kindOf(method));
-		const relayOnly = isRelays || kinds.includes("relay") || kinds.includes("byHash");
-		const isOneByOne = batch && !relayOnly && upstreams.fallback?.dialect?.batches === false;
-		if ((relayOnly || isOneByOne) && upstreams.relay.breaker.isUnavailable)
-			return isRelays ? unavailable("the relay is out") : null;
+		const route = routeOf(read, {
+			isWebsocket: connection !== null,
+			isRelays,
+			isRelayUnavailable: upstreams.relay.breaker.isUnavailable,
+			fallbackBatches: upstreams.fallback?.dialect?.batches !== false,
+			isComplete: (one) => this.#isComplete(one),
+		});
+		if (route.kind === "dispatch") return null;
+		if (route.kind === "refuse") return unavailable("the relay is out");
+		const { wanted, relayOnly, mayDispatch } = route;
 		const granted = new Set<ReceivedCall>();
 		let waitMs = 0;
 		for (const one of wanted) {
@@ -260,8 +255,7 @@ export class BoostIngress {
 			const [only] = wanted;
 			if (!batch && only !== undefined && thrown.kind === "unavailable" && isUnserved(only.method))
 				return unknownMethod(only.method, KNOWN_METHODS);
-			const isMerged = !isRelays && kinds.includes("byHash") && !kinds.includes("relay");
-			return isMerged || isOneByOne ? null : thrown;
+			return mayDispatch ? null : thrown;
 		}
 	}
 
@@ -327,8 +321,7 @@ export class BoostIngress {
 	}
 
 	/** Whether one upstream's answer is complete. */
-	#isPassable(call: ReceivedCall): boolean {
-		if (isFaulty(call)) return false;
+	#isComplete(call: ReceivedCall): boolean {
 		const { views } = this.#dependencies;
 		const [first, second] = call.params ?? [];
 		switch (kindOf(call.method)) {
@@ -369,12 +362,6 @@ export class BoostIngress {
 /** The state of a request for a body that the client's signature does not cover. */
 function unsigned(state: RequestState): RequestState {
 	return { ...state, caller: { ...state.caller, signature: null } };
-}
-
-/** Whether the dispatcher answers the call with an error without asking an upstream. */
-function isFaulty(call: ReceivedCall): boolean {
-	const { fault, params, method } = call;
-	return fault !== null || params === null || oversized(call, maxParamsSizeOf(method)) !== null;
 }
 
 /** Whether boost knows of no relay that serves the method. Ours is asked while it is available: it may be newer. */
