@@ -9,6 +9,7 @@ import { ownedTransaction, ownerOf } from "../../relay/domain/transaction.ts";
 import { TransactionDisk } from "../../relay/transactions/disk.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { checkFormat } from "../../shared/kv/format.ts";
 import { openLmdb } from "../../shared/kv/lmdb.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { startDevChain } from "../devnet/devChain.ts";
@@ -85,6 +86,7 @@ export async function benchStart(): Promise<readonly Figure[]> {
 /** Writes the rows of `count` transactions that were sent to the builder, `accounts` in turns. */
 export async function fill(folder: string, accounts: readonly TestAccount[], count: number): Promise<void> {
 	const kv = await openLmdb(folder);
+	await checkFormat(kv);
 	const disk = new TransactionDisk({ kv, damaged: UNDAMAGED, log: silentLogger });
 	for (let from = 0; from < count; from += BATCH) {
 		const records: TransactionRecord[] = [];
@@ -113,6 +115,7 @@ export async function fillArchive(
 	count: number,
 ): Promise<void> {
 	const kv = await openLmdb(folder);
+	await checkFormat(kv);
 	const disk = new TransactionDisk({ kv, damaged: UNDAMAGED, log: silentLogger });
 	for (let from = 0; from < count; from += BATCH) {
 		const records: TransactionRecord[] = [];

@@ -153,7 +153,9 @@ const ENDED = sized(30_000, 200_000);
 /** What the heap holds of each, at most: 52 bits of its hash in a set with free slots; a hash alone would take 80 bytes. */
 const HEAP_BYTES = 56;
 
-test(`${ENDED} ended rows take no more memory than a part of their hashes, and a start reads none of them`, { timeout: 240_000 }, async () => {
+test(`${ENDED} ended rows take no more memory than a part of their hashes, and a start reads none of them`, {
+	timeout: 240_000,
+}, async () => {
 	const [engine] = places.engines;
 	assert.ok(engine !== undefined);
 	const [place, copy] = [await engine.newPlace(), await engine.newPlace()];

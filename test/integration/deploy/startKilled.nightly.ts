@@ -1,16 +1,14 @@
-// A relay with 100,000 pending and 50,000 archived transactions is killed in the middle of its start, several times, and once while it
-// moves the pending ones from where an earlier version had them. The next start has them all.
+// A relay with 100,000 pending and 50,000 archived transactions is killed in the middle of its start, several
+// times. The next start has them all.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { open } from "lmdb";
-import { ARCHIVED, OLD_RECORD, OLD_SUBMISSION, RECORD, SUBMISSION } from "../../../relay/domain/storeKeys.ts";
-import { LMDB_FORMAT } from "../../../shared/kv/dataFolder.ts";
+import { ARCHIVED, SUBMISSION } from "../../../relay/domain/storeKeys.ts";
 import { openLmdb } from "../../../shared/kv/lmdb.ts";
-import { type Change, prefixRange } from "../../../shared/kv/port.ts";
+import { prefixRange } from "../../../shared/kv/port.ts";
 import { benchAccounts, fund, startSink } from "../../bench/load.ts";
 import { fill, fillArchive } from "../../bench/start.ts";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
@@ -26,8 +24,6 @@ const SENDERS = 2_000;
 const KILLS = [0.15, 0.4, 0.65, 0.9];
 /** Of so many transactions one is asked for. */
 const SAMPLE_EVERY = 1_000;
-/** Entries of one commit. */
-const BATCH = 1_000;
 
 const DATA_DIR = mkdtempSync(join(tmpdir(), "leeward-starts-"));
 const STORE = join(DATA_DIR, "relay");
@@ -100,39 +96,3 @@ test("killed in the middle of a start, the next one has them all", async () => {
 	assert.deepEqual(await hashesIn(SUBMISSION), pending);
 	await assertComplete(await startRelayProcess({ env }));
 });
-
-test("killed while it moves what an earlier version had, the next start has them all", async () => {
-	await moveBack();
-	const killed = launchRelay({ env });
-	const isMoved = (i: number) => readNow(OLD_SUBMISSION + pending[i]) === undefined;
-	await until("half of them are moved", () => isMoved(PENDING / 2));
-	await killed.kill();
-	assert.ok(!isMoved(PENDING - 1), "it was killed too late");
-	await assertComplete(await startRelayProcess({ env }));
-});
-
-/** The pending transactions by hash alone, as before they were by the time at which they came. */
-async function moveBack(): Promise<void> {
-	const kv = await openLmdb(STORE);
-	const changes: Change[] = [{ key: `${OLD_SUBMISSION}of a later version`, value: null }];
-	for (const [now, before] of [
-		[SUBMISSION, OLD_SUBMISSION],
-		[RECORD, OLD_RECORD],
-	] as const) {
-		for await (const [key, value] of kv.range(...prefixRange(now)))
-			changes.push(
-				{ key, value: null },
-				{ key: before + key.slice(key.lastIndexOf("/") + 1), value: Buffer.from(value) },
-			);
-	}
-	while (changes.length > 0) await kv.write(changes.splice(0, BATCH));
-	await kv.close();
-}
-
-/** A value in the store that another process has open. */
-function readNow(key: string): Buffer | undefined {
-	const disk = open<Buffer, string>({ path: STORE, readOnly: true, ...LMDB_FORMAT });
-	const value = disk.get(key);
-	void disk.close();
-	return value === undefined ? undefined : Buffer.from(value);
-}
