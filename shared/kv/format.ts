@@ -29,7 +29,12 @@ export async function checkFormat(kv: KeyValueStore): Promise<void> {
 	const kept = await kv.get(FORMAT_KEY);
 	if (kept !== null) throw new OtherFormatError(kept.toString("utf8"));
 	for await (const _ of kv.range("", LAST, 1)) throw new OtherFormatError();
-	await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
+	await markFormat(kv);
+}
+
+/** Marks a store that has no mark, since it is new or has lost it. */
+export async function markFormat(kv: KeyValueStore): Promise<void> {
+	if ((await kv.get(FORMAT_KEY)) === null) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 }
 
 /** Behind every key. */

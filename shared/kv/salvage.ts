@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { pause, systemClock } from "../clock.ts";
 import { salvage } from "./damage.ts";
 import { DATA_FILE } from "./dataFolder.ts";
+import { markFormat } from "./format.ts";
 import { FolderInUseError, lockFolder, openLmdb } from "./lmdb.ts";
-import { type Change, prefixRange } from "./port.ts";
+import { type Change, type KeyValueStore, prefixRange } from "./port.ts";
 
 /** An entry whose key begins with `first` may be used only together with the one whose key begins with `second` instead. */
 export interface EntryPair {
@@ -28,7 +29,13 @@ export async function salvageStore(folder: string, pair: EntryPair | null, now: 
 	let aside = 0;
 	// A process that waits for the lock must not find these entries.
 	const prepare = async (copy: string): Promise<void> => {
-		if (pair !== null) aside = await setAside(copy, pair);
+		const kv = await openLmdb(copy);
+		try {
+			await markFormat(kv);
+			if (pair !== null) aside = await setAside(kv, pair);
+		} finally {
+			await kv.close();
+		}
 	};
 	const { damaged, read, of } = await salvage(folder, now, prepare).finally(unlock);
 	if (damaged === null) return `the store in ${folder} is whole: ${read} entries, nothing is changed`;
@@ -49,22 +56,17 @@ async function lock(folder: string): ReturnType<typeof lockFolder> {
 }
 
 /** Sets transactions aside whose state is lost: their users may have cancelled them. */
-async function setAside(folder: string, { first, second, aside }: EntryPair): Promise<number> {
-	const kv = await openLmdb(folder);
-	try {
-		let count = 0;
-		let changes: Change[] = [];
-		for await (const [key, value] of kv.range(...prefixRange(first))) {
-			if ((await kv.get(second + key.slice(first.length))) !== null) continue;
-			count += 1;
-			changes.push({ key, value: null }, { key: aside + key, value: Buffer.from(value) });
-			if (changes.length < BATCH) continue;
-			await kv.write(changes);
-			changes = [];
-		}
+async function setAside(kv: KeyValueStore, { first, second, aside }: EntryPair): Promise<number> {
+	let count = 0;
+	let changes: Change[] = [];
+	for await (const [key, value] of kv.range(...prefixRange(first))) {
+		if ((await kv.get(second + key.slice(first.length))) !== null) continue;
+		count += 1;
+		changes.push({ key, value: null }, { key: aside + key, value: Buffer.from(value) });
+		if (changes.length < BATCH) continue;
 		await kv.write(changes);
-		return count;
-	} finally {
-		await kv.close();
+		changes = [];
 	}
+	await kv.write(changes);
+	return count;
 }
