@@ -101,7 +101,7 @@ export async function openPostgres(
 	const parts = options.partsOf?.({ store, database, term: () => lease.term }) ?? null;
 	if (parts !== null) listenOn = (session) => parts.listenOn(session);
 	try {
-		await makeTables(database);
+		if (await makeTables(database)) log.info("made the tables of a new database", { store });
 		await lease.take();
 		database.tellBy(log);
 	} catch (thrown) {
@@ -272,17 +272,19 @@ const LOCK = 7_133_519_024;
 /** Versions before formats were marked had tables of other columns, and this one beside them. */
 const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_migrations') IS NOT NULL AS old`;
 
-/** Makes the tables in a new database. Throws {@link OtherFormatError} or the database's error. */
-async function makeTables(database: Database): Promise<void> {
+/** Makes the tables in a new database, and returns whether it is one. Throws {@link OtherFormatError} or the database's error. */
+async function makeTables(database: Database): Promise<boolean> {
 	const client = await database.connect();
 	try {
 		await client.query("BEGIN");
 		await client.query({ text: "SELECT pg_advisory_xact_lock($1)", values: [LOCK] });
 		const { rows } = await client.query<{ made: boolean; old: boolean }>(STATE);
 		if (rows[0]?.old === true) throw new OtherFormatError();
-		if (rows[0]?.made !== true) await client.query(readFileSync(TABLES, "utf8"));
+		const isNew = rows[0]?.made !== true;
+		if (isNew) await client.query(readFileSync(TABLES, "utf8"));
 		await client.query("COMMIT");
 		client.release();
+		return isNew;
 	} catch (thrown) {
 		// Closing the connection rolls the transaction back.
 		client.release(true);
