@@ -29,6 +29,9 @@ export interface Answer {
 	readonly fault?: string;
 }
 
+/** Boost's answer for what only the relay may know, while that is unavailable. */
+const ASK_AGAIN = /cancel it again when that is back/;
+
 /** A transaction that a user signed. */
 export interface Submitted {
 	readonly hash: string;
@@ -199,7 +202,8 @@ export class Wallets {
 		const call = { method: "eth_cancelTransaction", params: [one.hash], path: one.path };
 		const answer = await this.#insist(one, call, false);
 		if (answer?.result === true) one.ending.ackedAt = answer.at;
-		if (answer?.error?.code === -32_000) one.notFoundAt = answer.at;
+		const { error } = answer ?? {};
+		if (error?.code === -32_000 && !ASK_AGAIN.test(error.message)) one.notFoundAt = answer?.at ?? null;
 	}
 
 	/** Asks until there is a verdict; null where there never was one. */
