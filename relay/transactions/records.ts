@@ -128,7 +128,7 @@ export class TransactionRecords {
 		if (entry === undefined) return;
 		const { record } = entry;
 		const before = record.stage;
-		// Whoever follows it reads on from the time of the last event.
+		// A follower that reconnects reads on from the time of the last event.
 		const event = inOrder(record, given);
 		if (!fold(record, event)) {
 			this.#log.error("illegal transition", { hash, stage: before, code: event.type });

@@ -1,5 +1,5 @@
 // The Host check of the metrics that need no token. A stranger can point a name of his own at our address (DNS rebinding). His page
-// is then of the same origin to a browser that reaches this port. What needs a token needs no such check: his page has none.
+// is then of the same origin to a browser that reaches this port. Routes with a token need no such check: his page has none.
 
 import { isIP } from "node:net";
 
