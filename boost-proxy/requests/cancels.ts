@@ -2,6 +2,7 @@
 // over while a cancel is in progress, and never after one succeeded anywhere; the reconciler cancels them at unreached
 // holders.
 
+import { MINED_STAGES } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import {
@@ -263,7 +264,7 @@ export class Cancels {
 	async #isMined(row: Row, state: RequestState): Promise<boolean> {
 		if (this.#dependencies.upstreams.relay.breaker.isUnavailable) return false;
 		const stage = await this.#stageAtRelay(row, state);
-		return stage === "INCLUDED" || stage === "REVERTED";
+		return MINED_STAGES.some((mined) => mined === stage);
 	}
 
 	/** Its stage at the relay: null if that has no record, undefined without an answer. */

@@ -194,9 +194,7 @@ export class Passthrough {
 
 	async #ask(call: RpcCall, passed: Read): Promise<unknown> {
 		const result = await this.#askNode(call, passed);
-		return call.method === "eth_blockNumber" && this.#told !== null
-			? this.#height(result, this.#told)
-			: result;
+		return call.method === "eth_blockNumber" ? this.#height(result) : result;
 	}
 
 	async #askNode(call: RpcCall, passed: Read): Promise<unknown> {
@@ -215,9 +213,10 @@ export class Passthrough {
 	}
 
 	/** The node's height, or a higher one that clients know already. */
-	#height(result: unknown, told: Pick<ToldChain, "tell">): unknown {
+	#height(result: unknown): unknown {
+		const told = this.#told;
 		const number = parseNodeQuantity(result);
-		if (number === null) return result;
+		if (told === null || number === null) return result;
 		const tracked = this.#head()?.number ?? 0;
 		const height = told.tell(Math.max(Number(number), tracked));
 		return height === Number(number) ? result : toQuantity(height);

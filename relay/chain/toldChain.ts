@@ -1,5 +1,5 @@
-// What clients have received of the chain: its height, which does not fall where the next answer comes from a node that is some blocks
-// behind, and the blocks that were announced.
+// The height and the announced blocks that clients have received. The height does not fall if the next answer comes from a node
+// that is some blocks behind.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
@@ -34,11 +34,6 @@ export class ToldChain {
 		this.#head = new ToldHead(waits, dependencies);
 	}
 
-	/** The highest number that clients were told; null if none. */
-	get height(): number | null {
-		return this.#head.number;
-	}
-
 	/** What clients are told where the node's head is `number`. */
 	tell(number: number): number {
 		return this.#head.tell(number);
@@ -60,7 +55,7 @@ export class ToldChain {
 
 	/** Forgets old blocks, and those of a chain that went back for good. */
 	#forget(): void {
-		const height = this.height ?? 0;
+		const height = this.#head.number ?? 0;
 		for (const number of this.#hashes.keys()) {
 			if (number > height || number <= height - KEPT_BLOCKS) this.#hashes.delete(number);
 		}

@@ -18,23 +18,32 @@ export class OtherFormatError extends Error {
 	}
 }
 
+/** The format that the store is marked with; undefined: it has no mark. */
+async function markOf(kv: KeyValueStore): Promise<string | undefined> {
+	return (await kv.get(FORMAT_KEY))?.toString("utf8");
+}
+
 /** Whether the store has this format's mark. */
 export async function hasFormat(kv: KeyValueStore): Promise<boolean> {
-	return (await kv.get(FORMAT_KEY))?.toString("utf8") === FORMAT;
+	return (await markOf(kv)) === FORMAT;
 }
 
 /** Marks a store that is empty; throws {@link OtherFormatError} for one without this format's mark. */
 export async function checkFormat(kv: KeyValueStore): Promise<void> {
-	if (await hasFormat(kv)) return;
-	const kept = await kv.get(FORMAT_KEY);
-	if (kept !== null) throw new OtherFormatError(kept.toString("utf8"));
+	const kept = await markOf(kv);
+	if (kept === FORMAT) return;
+	if (kept !== undefined) throw new OtherFormatError(kept);
 	for await (const _ of kv.range("", LAST, 1)) throw new OtherFormatError();
-	await markFormat(kv);
+	await mark(kv);
 }
 
-/** Marks a store that has no mark, since it is new or has lost it. */
+/** Marks a store that has lost its mark. */
 export async function markFormat(kv: KeyValueStore): Promise<void> {
-	if ((await kv.get(FORMAT_KEY)) === null) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
+	if ((await markOf(kv)) === undefined) await mark(kv);
+}
+
+function mark(kv: KeyValueStore): Promise<void> {
+	return kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 }
 
 /** Behind every key. */

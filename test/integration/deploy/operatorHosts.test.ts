@@ -1,8 +1,8 @@
 // A page of a name that points at our address (DNS rebinding) reads nothing that is for operators.
 
 import assert from "node:assert/strict";
-import { request } from "node:http";
 import { after, before, test } from "node:test";
+import { request } from "undici";
 import { freePort } from "../../devnet/freePort.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
@@ -51,22 +51,18 @@ for (const [at, path, method] of [
 	});
 }
 
-/** fetch sets Host by itself, so node:http sends it. */
-function answerOf(
+/** By undici, since fetch sets Host by itself. */
+async function answerOf(
 	port: number,
-	options: {
+	{
+		path,
+		...options
+	}: {
 		readonly path: string;
-		readonly method?: string;
+		readonly method?: "POST" | "GET";
 		readonly headers: Readonly<Record<string, string>>;
 	},
-): Promise<{ readonly status: number | undefined; readonly text: string }> {
-	return new Promise((resolve, reject) => {
-		const asked = request({ host: "127.0.0.1", port, ...options }, async (response) => {
-			let text = "";
-			for await (const part of response) text += part;
-			resolve({ status: response.statusCode, text });
-		});
-		asked.on("error", reject);
-		asked.end();
-	});
+): Promise<{ readonly status: number; readonly text: string }> {
+	const { statusCode, body } = await request(`http://127.0.0.1:${port}${path}`, options);
+	return { status: statusCode, text: await body.text() };
 }
