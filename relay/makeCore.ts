@@ -98,13 +98,11 @@ export async function makeCore(
 		log: log.child("simulation"),
 	});
 	await abilities.learn();
-	const onSurprise = () => abilities.doubt();
 	const simulator = createSimulator(abilities, {
 		node,
 		clock,
 		recoveries,
 		onRun: simulationMetrics.runs,
-		onSurprise,
 	});
 	const simulations = new SimulationQueue({ slot: slots }, { simulator, clock, metrics: simulationMetrics });
 	const deliveries = new DeliveryHealth({ slot: slots }, { clock });

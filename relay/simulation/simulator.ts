@@ -34,7 +34,6 @@ import {
 	UNSUPPORTED,
 } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
-import { Retries } from "./retries.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it, and more for much gas. */
 const TIMEOUT_MS = 2_000;
@@ -55,14 +54,11 @@ export interface SimulatorDependencies {
 	readonly recoveries: Pick<Recoveries, "recover">;
 	/** Counts runs by node method. */
 	readonly onRun: Count<"engine">;
-	/** Called when the node does not support what it was thought to be able to do. */
-	readonly onSurprise?: () => void;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
-	const retries = new Retries(dependencies.clock);
 	return {
 		async simulate(request) {
 			const { accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
@@ -70,29 +66,24 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const fitting = countFitting(request);
 			await dependencies.recoveries.recover(relevantAuthorizations(request, fitting), request.client);
 			const { runnable, problem } = checkTransactions(request, fitting);
-			const { without = NONE } = options;
 			const { prevRandao = drawn(), beaconRoot = drawn() } = block.published ?? {};
 			const asked: EngineRequest = {
 				block,
 				accounts,
 				mayFail,
 				mayWait,
-				prevRandao: without.has("prevRandao") ? null : prevRandao,
-				beaconRoot: without.has("beaconRoot") ? null : beaconRoot,
+				prevRandao,
+				beaconRoot: options.beaconRoot === false ? null : beaconRoot,
 				chain: transactions.slice(0, runnable),
 				measured: measured && problem === null,
 			};
-			const state = systemState(block, without.has("beaconRoot") ? beaconRoot : null);
+			const state = systemState(block, options.beaconRoot === false ? beaconRoot : null);
 			const outcomes = await runAll(asked, state, options, dependencies);
 			// Nothing after a failure has an outcome.
 			const last = outcomes.at(-1);
 			const isOver = last !== undefined && stopsAt(asked, last, outcomes.length - 1);
 			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
-			// A node of which it is known that it simulates nothing is asked by `LearntAbilities` alone.
-			const isAble = options.simulates || options.traces === true;
-			if (last !== UNSUPPORTED || !isAble) return outcomes;
-			const againMs = retries.againMs(asked.chain[outcomes.length - 1]?.hash ?? "", block);
-			return againMs === undefined ? outcomes : [...outcomes.slice(0, -1), { ...UNSUPPORTED, againMs }];
+			return outcomes;
 		},
 	};
 }
@@ -114,7 +105,7 @@ async function runAll(
 	request: EngineRequest,
 	before: StateOverrides,
 	options: SimulatorOptions,
-	{ node, clock, onRun, onSurprise = () => {} }: SimulatorDependencies,
+	{ node, clock, onRun }: SimulatorDependencies,
 ): Promise<SimulationOutcome[]> {
 	const ask = askWithin(node, clock, options.timeoutMs ?? timeoutFor(request));
 	const { gasCap } = options;
@@ -129,10 +120,9 @@ async function runAll(
 			onRun({ engine: "debug_traceCall" });
 			// Trace up to the first creation, which is most likely what the node does not support.
 			const creation = part.chain.findIndex((tx) => tx.to === null);
-			if (creation < 0) onSurprise();
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
 				const traced = await traceFirst(rest(), ask);
-				if (isImpossible(traced.outcome)) return [...outcomes, ...(await runSome(rest(), options, ask))];
+				if (isImpossible(traced.outcome)) return [...outcomes, ...(await runFirst(rest(), options, ask))];
 				const isCapped = (request.chain[outcomes.length]?.gasLimit ?? 0n) > gasCap;
 				outcomes.push(isCapped && isExecutionFailure(traced.outcome) ? aboveCap(gasCap) : traced.outcome);
 				if (stopsAt(request, outcomes.at(-1) ?? NO_VERDICT, outcomes.length - 1)) return outcomes;
@@ -144,10 +134,7 @@ async function runAll(
 		}
 		onRun({ engine: "eth_simulateV1" });
 		const { finalCount } = answer;
-		if (answer.isCapLower === true) {
-			onSurprise();
-			return [...outcomes, ...answer.outcomes.slice(0, finalCount), NO_VERDICT];
-		}
+		if (answer.isCapLower === true) return [...outcomes, ...answer.outcomes.slice(0, finalCount), NO_VERDICT];
 		const last = answer.outcomes.at(-1);
 		const isOver = last !== undefined && stopsAt(part, last, answer.outcomes.length - 1);
 		const isLast = outcomes.length + part.chain.length === request.chain.length;
@@ -158,9 +145,7 @@ async function runAll(
 		}
 		const next = finalCount === 0 ? "capped" : await stateAfter(part, finalCount, ask);
 		if (next === null || typeof next === "string") {
-			// Where it is known to trace, that may pass.
-			const isUnsupported = next === "unsupported" && options.traces === true;
-			const short = next === null ? NO_VERDICT : isUnsupported ? UNSUPPORTED : aboveCap(gasCap);
+			const short = next === null ? NO_VERDICT : aboveCap(gasCap);
 			return [...outcomes, ...withinCap(answer.outcomes, finalCount, short, part.measured)];
 		}
 		outcomes.push(...answer.outcomes.slice(0, finalCount));
@@ -181,27 +166,21 @@ function timeoutFor({ chain }: EngineRequest): number {
 	return Math.min(TIMEOUT_MS + Number(gas / GAS_PER_MS), LONGEST_MS);
 }
 
-/** Runs as many of a part that the node does not support as a whole, and does not trace, as it takes. */
-async function runSome(
+/** What the node neither takes as a whole nor traces: the first transaction alone, so that one that is too much holds none before it. */
+async function runFirst(
 	part: Part,
 	options: SimulatorOptions,
 	ask: Ask,
 ): Promise<readonly SimulationOutcome[]> {
-	let taken: readonly SimulationOutcome[] = [];
-	let tooMany = options.simulates ? part.chain.length : 1;
-	while (tooMany - taken.length > 1) {
-		const chain = part.chain.slice(0, (taken.length + tooMany) >> 1);
-		const answer = await simulatePart({ ...part, chain, measured: false }, options, ask);
-		if (answer.kind === "unsupported" || answer.finalCount < answer.outcomes.length) {
-			tooMany = chain.length;
-			continue;
-		}
-		const { outcomes } = answer;
-		const last = outcomes.at(-1);
-		if (last !== undefined && stopsAt(part, last, outcomes.length - 1)) return outcomes;
-		taken = outcomes;
-	}
-	return [...taken, UNSUPPORTED];
+	if (!options.simulates || part.chain.length === 1) return [UNSUPPORTED];
+	const answer = await simulatePart(
+		{ ...part, chain: part.chain.slice(0, 1), measured: false },
+		options,
+		ask,
+	);
+	const [outcome] = answer.kind === "unsupported" || answer.finalCount < 1 ? [] : answer.outcomes;
+	if (outcome === undefined) return [UNSUPPORTED];
+	return stopsAt(part, outcome, 0) ? [outcome] : [outcome, UNSUPPORTED];
 }
 
 /**

@@ -6,11 +6,9 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { BlockContext } from "../../relay/domain/simulation.ts";
 import { BEACON_ROOTS_ADDRESS } from "../../relay/simulation/engines/nodeObjects.ts";
-import { type AbilitiesReport, LearntAbilities } from "../../relay/simulation/nodeAbilities.ts";
-import { Background } from "../../shared/background.ts";
+import type { AbilitiesReport } from "../../relay/simulation/nodeAbilities.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
-import { silentLogger as log } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { PAYS_COINBASE, REVERTS } from "../support/contracts.ts";
 import { ManualClock } from "../support/manualClock.ts";
@@ -84,9 +82,9 @@ const LIMIT = { code: -38026, message: "Client adjustable limit reached" };
 const BLOCKS = { code: -38026, message: "too many blocks" };
 const PARAMS = { code: -32602, message: "invalid argument 0: unknown field" };
 
-const ABLE = { method: SIMULATE, blocksAhead: 30, missing: [] } as const;
-const TRACED = { method: TRACE, blocksAhead: 30, missing: [] } as const;
-const UNABLE = { method: null, blocksAhead: null, missing: [] } as const;
+const ABLE = { method: SIMULATE, missing: [] } as const;
+const TRACED = { method: TRACE, missing: [] } as const;
+const UNABLE = { method: null, missing: [] } as const;
 /** A transfer, one that reverts, and a bid for the block 30 above the head. */
 const ALL = ["ok", "execution reverted", `${BID} wei`];
 const NEAR = ["ok", "execution reverted", NOT_POSSIBLE];
@@ -100,14 +98,14 @@ const ROWS: readonly (readonly [
 	outcomes: readonly string[],
 ])[] = [
 	["serves everything", {}, ABLE, ALL],
-	["runs ten blocks at most", refusing(BLOCKS, () => false, 10), { ...ABLE, blocksAhead: 9 }, ALL],
+	["runs ten blocks at most", refusing(BLOCKS, () => false, 10), ABLE, ALL],
 	[
 		"runs ten blocks at most, and does not trace",
 		both(
 			refusing(BLOCKS, () => false, 10),
 			without(GONE, TRACE),
 		),
-		{ ...ABLE, blocksAhead: 9 },
+		ABLE,
 		NEAR,
 	],
 	["runs one block at most", refusing(BLOCKS, () => false, 1), TRACED, ALL],
@@ -126,7 +124,7 @@ const ROWS: readonly (readonly [
 					? (JSON.parse(JSON.stringify(call).replace(/"gas":"0x\w+"/, `"gas":"0x1312d00"`)) as typeof call)
 					: call,
 		},
-		{ ...ABLE, missing: ["gasLimit"] },
+		{ ...ABLE, missing: ["beaconRoot", "gasLimit"] },
 		ALL,
 	],
 	["has no eth_simulateV1", without(GONE, SIMULATE), TRACED, ALL],
@@ -156,7 +154,7 @@ const ROWS: readonly (readonly [
 	[
 		"refuses PREVRANDAO",
 		refusing(PARAMS, ({ blockOverrides }) => "prevRandao" in blockOverrides),
-		{ ...ABLE, missing: ["prevRandao"] },
+		TRACED,
 		ALL,
 	],
 	["ignores PREVRANDAO", ignoring("prevRandao"), { ...ABLE, missing: ["prevRandao"] }, ALL],
@@ -234,8 +232,6 @@ describe("a node that", () => {
 		it(`${title}: ${report.method ?? "nothing"}`, async () => {
 			proxy.setRule(rule);
 			const abilities = await abilitiesOf(node);
-			// A node that fails is asked some times before that is believed.
-			for (let left = 2; left > 0 && abilities.report.method === null; left--) await abilities.learn();
 			const { gasCap, ...known } = abilities.report;
 			assert.deepEqual(known, report);
 			assert.equal(abilities.bidding, report.method === SIMULATE);
@@ -283,60 +279,20 @@ describe("a node that", () => {
 		await until("it has answered", () => abilities.bidding);
 	});
 
-	for (const [what, methods] of [
-		["simulations", [SIMULATE]],
-		["simulations and traces", [SIMULATE, TRACE]],
-		["traces", [TRACE]],
-	] as const) {
-		it(`refuses ${what} is believed when it is asked for the third time: a refusal may pass`, async () => {
-			const abilities = await abilitiesOf(node);
-			const before = abilities.report;
-			for (let round = 0; round < 2; round += 1) {
-				proxy.setRule(without({ code: -32000, message: "upstream hiccup" }, ...methods));
-				for (let left = 2; left > 0; left -= 1) await abilities.learn();
-				assert.deepEqual([abilities.report, abilities.traces], [before, true]);
-				proxy.setRule(null);
-				await abilities.learn();
-			}
-			proxy.setRule(without(GONE, ...methods));
-			for (let left = 3; left > 0; left -= 1) await abilities.learn();
-			assert.notDeepEqual([abilities.report, abilities.traces], [before, true]);
-		});
-	}
-
-	it("refuses for some seconds, now and then, has lost nothing", async () => {
-		const clock = new ManualClock();
-		const background = new Background({}, { log });
-		const abilities = new LearntAbilities({ node, clock, background, log });
-		await abilities.learn();
-		proxy.setRule(without(GONE, SIMULATE, TRACE));
-		// Simulations are refused for two seconds, then no more until the next block.
-		for (const pauseMs of [2_000, 10_000, 2_000, 10_000, 2_000, 2_000]) {
-			abilities.doubt();
-			await background.join();
-			assert.equal(abilities.bidding, true);
-			await clock.advance(pauseMs);
-		}
-		abilities.doubt();
-		await background.join();
-		assert.equal(abilities.bidding, false, "it goes on refusing");
-	});
-
-	it("has come in place of another is found out when it surprises, or in time", async () => {
+	it("has come in place of another is found out within ten minutes, and soon when it is back", async () => {
 		const clock = new ManualClock();
 		const abilities = await abilitiesOf(node, clock);
 		assert.equal(abilities.bidding, true);
 		proxy.setRule(without(GONE, SIMULATE));
-		// Each simulation that it refuses has it asked, at most every two seconds.
-		await until("it has lost it", async () => {
-			abilities.doubt();
-			await clock.advance(2_000);
-			return abilities.report.method === TRACE;
-		});
-		assert.equal(abilities.bidding, false);
-		proxy.setRule(null);
+		await clock.advance(590_000);
 		abilities.headCame();
-		await clock.advance(60_000);
+		assert.equal(abilities.bidding, true);
+		await clock.advance(10_000);
+		abilities.headCame();
+		await until("it has lost it", () => !abilities.bidding);
+		assert.equal(abilities.report.method, TRACE);
+		proxy.setRule(null);
+		await clock.advance(10_000);
 		abilities.headCame();
 		await until("it has it again", () => abilities.bidding);
 	});

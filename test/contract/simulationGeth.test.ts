@@ -52,7 +52,7 @@ describe("simulation on go-ethereum", () => {
 
 	it("finds the gas that the node gives to one request", async () => {
 		const { report } = await abilitiesOf(fixture.node);
-		const expected = { method: "eth_simulateV1", gasCap: 50_000_000, blocksAhead: 30, missing: [] };
+		const expected = { method: "eth_simulateV1", gasCap: 50_000_000, missing: [] };
 		assert.deepEqual(report, expected);
 	});
 

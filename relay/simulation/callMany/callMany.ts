@@ -1,5 +1,5 @@
-// `eth_callMany` and `eth_callBundle`: plans the calls and runs them on the node by `eth_simulateV1`. Where that is not exact,
-// they are traced one by one, or the request gets an error: a result is exact and complete.
+// `eth_callMany` and `eth_callBundle`: plans the calls and runs them on the node by `eth_simulateV1`, or where that is not exact
+// (anvil) traces them one by one. A result is exact and complete, or the request gets an error.
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../shared/clock.ts";
@@ -110,14 +110,10 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				blocks: [{ block, mayMove: request.timestamp === null, calls }],
 			};
 			const { isExact, gasCap } = simulating;
-			const together = isExact ? await simulate(plan, { validation: true, gasCap, senders }, ask) : null;
-			if (together?.some(({ isCapped }) => isCapped) === false)
-				return { txs, block, problems, results: together };
-			// One by one each has all the gas that the node gives a call.
-			const overrides = { ...plan.overrides, ...systemWrites(header, block) };
-			const recover = recoverFor(request.client);
-			const alone = await trace({ ...plan, overrides }, senders, ask, recover, isExact ? gasCap : null);
-			const results = alone ?? together;
+			const traced = { ...plan, overrides: { ...plan.overrides, ...systemWrites(header, block) } };
+			const results = isExact
+				? await simulate(plan, { validation: true, gasCap, senders }, ask)
+				: await trace(traced, senders, ask, recoverFor(request.client));
 			if (results !== null) return { txs, block, problems, results };
 			// Another node may have come behind the same URL.
 			known = null;

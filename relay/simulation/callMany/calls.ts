@@ -67,22 +67,18 @@ export async function runCalls(
 	};
 	const run = async (): Promise<PlanResults> => {
 		if (!simulating.isExact) return trace(isWhole ? onBlock : await planWithin(), NO_SENDERS, ask, recover);
-		const options = { validation: false, gasCap: simulating.gasCap, senders: NO_SENDERS };
+		const { gasCap } = simulating;
+		const options = { validation: false, gasCap, senders: NO_SENDERS };
 		const isLater = isWhole && (contexts[0]?.number ?? 0) > header.number;
 		const plan = async () => (isLater ? onBlock : await planWithin());
 		const [only, second] = request.bundles.flatMap(({ transactions }) => transactions);
 		if (only === undefined || second !== undefined || !isWhole) return simulate(await plan(), options, ask);
 		const block =
 			contexts[request.bundles.findIndex(({ transactions }) => transactions.length > 0)] ?? context;
-		const alone = () => callAt(only, block, header.number, simulating.gasCap, ask);
-		if (isPriced(only) || block.baseFee === 0n)
-			return (await alone()) ?? simulate(await plan(), options, ask);
-		const planned = await plan();
-		return (
-			(await simulate(planned && fixed(planned), options, ask)) ??
-			(await alone()) ??
-			(await simulate(planned, options, ask))
-		);
+		// By eth_call a free call sees no base fee, or a gas price.
+		const isFree = !isPriced(only) && block.baseFee > 0n;
+		const replayed = isFree ? await simulate(fixed(await plan()), options, ask) : null;
+		return replayed ?? (await callAt(only, block, header.number, gasCap, ask));
 	};
 	const results = await run();
 	let next = 0;
@@ -106,8 +102,8 @@ function isPriced({ gasPrice, maxFeePerGas }: UnsignedCall): boolean {
 }
 
 /** The plan with its block times fixed. */
-function fixed(plan: Plan): Plan {
-	return { ...plan, blocks: plan.blocks.map((block) => ({ ...block, mayMove: false })) };
+function fixed(plan: Plan | null): Plan | null {
+	return plan && { ...plan, blocks: plan.blocks.map((block) => ({ ...block, mayMove: false })) };
 }
 
 /** Puts the `mined` calls before `bundles`: into the first bundle's block if that equals `context`, else into one of their own. */

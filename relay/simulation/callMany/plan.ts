@@ -45,8 +45,6 @@ export interface Plan {
 export interface Ended extends CallResult {
 	readonly gasUsed: bigint | null;
 	readonly ok: boolean;
-	/** Whether the node's gas cap, and not the call, may be the cause of the failure. */
-	readonly isCapped?: boolean;
 }
 
 /** The results of all calls except mined ones, in order; null if the node can't run them all as planned. */
@@ -108,7 +106,7 @@ export function notRun(error: string): Ended {
 
 /** The result of a call that may have failed for want of gas that the node does not give. */
 export function capped(gasCap: bigint): Ended {
-	return { ...notRun(`out of gas: the node runs ${gasCap} at most`), isCapped: true };
+	return notRun(`out of gas: the node runs ${gasCap} at most`);
 }
 
 /** The result of an executed call: `output` in lower-case 0x hex, `error` null if it succeeded. */

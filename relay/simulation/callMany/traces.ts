@@ -13,31 +13,18 @@ import { applyDiff, readHex } from "../engines/nodeObjects.ts";
 import { frameError, traceCall } from "../engines/traces.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";
-import {
-	capped,
-	collect,
-	type Ended,
-	ended,
-	notRun,
-	type Plan,
-	type PlannedCall,
-	type PlanResults,
-} from "./plan.ts";
+import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
 
 /** Recovers who has signed authorizations, so that later it is known at once. */
 export type RecoverSigners = (authorizations: readonly Authorization[]) => Promise<void>;
 
-/**
- * Null if the node does not trace, or does not reproduce the mined transactions. `gasCap`: the gas that the node gives one call;
- * null if not known.
- */
+/** Null if the node does not trace, or does not reproduce the mined transactions. */
 export async function trace(
 	plan: Plan | null,
 	senders: ReadonlyMap<string, SenderState>,
 	ask: AskNode,
 	recover: RecoverSigners,
-	gasCap: bigint | null = null,
 ): Promise<PlanResults> {
 	if (plan === null) return null;
 	const results = new Map<PlannedCall, Ended>();
@@ -56,8 +43,7 @@ export async function trace(
 			if (traced === null) return null;
 			// Only the status is compared, because anvil's gas of failed calls is wrong.
 			if (call.mined !== null && call.mined.ok !== traced.ended.ok) return null;
-			const isCapped = gasCap !== null && (call.gas ?? 0n) > gasCap && !traced.ended.ok;
-			results.set(call, isCapped ? capped(gasCap) : traced.ended);
+			results.set(call, traced.ended);
 			gasUsed += gasOf(
 				call,
 				traced.ended,

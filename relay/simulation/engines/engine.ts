@@ -30,8 +30,9 @@ export type EngineBlock = Omit<BlockContext, "fork">;
 /** A chain of transactions that passed the relay's own checks. */
 export interface EngineRequest {
 	readonly block: EngineBlock;
-	/** 32 bytes of hex each: the published ones, or random ones while these are not known. Null where the node does not support it. */
-	readonly prevRandao: string | null;
+	/** 32 bytes of hex each: the published ones, or random ones while these are not known. */
+	readonly prevRandao: string;
+	/** Null where the node takes none. */
 	readonly beaconRoot: string | null;
 	readonly chain: readonly DecodedTransaction[];
 	/** The state of all senders before the chain. */
@@ -48,8 +49,6 @@ export interface EngineRequest {
 export interface RequestLimits {
 	/** Gas of all transactions of one request together. */
 	readonly gasCap: bigint;
-	/** Blocks above the state's, empty ones and that of the balances included. Absent: as many as are needed. */
-	readonly maxBlocks?: number | undefined;
 	/** Gas limit of a block. Absent: any. */
 	readonly maxBlockGas?: bigint | undefined;
 }

@@ -22,7 +22,6 @@ import {
 } from "./nodeObjects.ts";
 import { BLOCK_FULL, callError, EXECUTION_FAILED, NO_VERDICT, saysCapped, stopsAt } from "./verdicts.ts";
 
-/** Seconds from a simulated block to the next one. */
 /** Gas of the balance read in the further block; it uses 27,000 at most. */
 export const BALANCES_GAS = 50_000n;
 /** Returns the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
@@ -94,8 +93,7 @@ export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask):
 		if (last !== undefined && stopsAt(part, last, prefix.outcomes.length - 1)) return prefix;
 		({ outcomes, nextBalance = null } = prefix);
 	}
-	if (await isContradicted(part, outcomes.length, { error, balance: nextBalance }, limits, ask))
-		return { kind: "unsupported" };
+	if (isContradicted(part, outcomes.length, error, nextBalance)) return { kind: "unsupported" };
 	const tx = part.chain[outcomes.length];
 	// For missing funds, use the relay's own message with the amounts.
 	if (tx !== undefined && nextBalance !== null) error = fundsProblem(tx, nextBalance) ?? error;
@@ -114,29 +112,23 @@ export function countWithin({ chain }: Part, gasCap: bigint): number {
 }
 
 /**
- * Whether the rejection of the transaction at `index` contradicts what the relay knows of it: then the node does not apply what
- * the request says of the block or of the state, or rejects the read of the balances.
+ * Whether the rejection of the transaction at `index`, whose sender has `balance` wei (null: not known), contradicts what the relay
+ * knows of it: then the node does not apply what the request says of the block or of the state, or rejects the read of the balances.
  */
-async function isContradicted(
-	part: Part,
+function isContradicted(
+	{ chain, block }: Part,
 	index: number,
-	{ error, balance }: { readonly error: SimulationError; readonly balance: bigint | null },
-	limits: RequestLimits,
-	ask: Ask,
-): Promise<boolean> {
-	const { chain, block } = part;
+	{ code, message }: SimulationError,
+	balance: bigint | null,
+): boolean {
 	const tx = chain[index];
 	if (tx === undefined) return true;
+	// Fees were checked before the run. Behind others less gas may be left than the gas cap that is known.
+	if (code === "FEE_CAP_TOO_LOW" || code === "BLOB_FEE_CAP_TOO_LOW") return true;
+	if (code === "OUT_OF_GAS" && index > 0) return true;
 	const gas = chain.slice(0, index + 1).reduce((sum, { gasLimit }) => sum + gasLimit, 0n);
-	// Fees were checked before the run.
-	if (error.code === "FEE_CAP_TOO_LOW" || error.code === "BLOB_FEE_CAP_TOO_LOW") return true;
-	if (error.message === BLOCK_FULL && gas <= block.gasLimit) return true;
-	if (error.code === "INSUFFICIENT_FUNDS" && balance !== null && fundsProblem(tx, balance) === null)
-		return true;
-	// Behind others it is known that the read of the balances runs; there less gas may be left than the gas cap that is known.
-	if (index > 0) return error.code === "OUT_OF_GAS";
-	const none = await runPrefix({ ...part, measured: false }, 0, [0], limits, ask);
-	return none.kind === "unsupported" || none.kind === "rejected";
+	if (message === BLOCK_FULL && gas <= block.gasLimit) return true;
+	return code === "INSUFFICIENT_FUNDS" && balance !== null && fundsProblem(tx, balance) === null;
 }
 
 /** How many transactions go into each block, by their gas limits, if they do not fit into one. */
@@ -163,8 +155,6 @@ async function runPrefix(
 	ask: Ask,
 ): Promise<PrefixAnswer> {
 	const measured = part.measured && count === part.chain.length;
-	const { number, stateBlock } = part.block;
-	if (number - stateBlock + blocks.length > (limits.maxBlocks ?? Infinity)) return { kind: "unsupported" };
 	const call = simulateCall(part, blocks, limits);
 	const [answer, without] = await ask(measured ? [call, simulateCall(part, [count - 1], limits)] : [call]);
 	switch (answer?.kind) {
@@ -191,7 +181,7 @@ export function simulateCall(part: Part, blocks: readonly number[], limits: Requ
 	// In each block, since reth rejects a request of which one block names none.
 	const gasLimit = toQuantity(blockGas(block, limits));
 	const drawn = {
-		...(prevRandao === null ? {} : { prevRandao }),
+		prevRandao,
 		...(beaconRoot === null ? {} : { beaconRoot }),
 	};
 	let count = 0;

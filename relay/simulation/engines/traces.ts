@@ -94,7 +94,7 @@ function tracedIn(
 		object: signedCall(tx),
 		number: block.stateBlock,
 		stateOverrides: { ...state, ...written },
-		blockOverrides: prevRandao === null ? blockOverrides(block) : { ...blockOverrides(block), prevRandao },
+		blockOverrides: { ...blockOverrides(block), prevRandao },
 	};
 }
 
