@@ -11,12 +11,11 @@ import {
 	STILL_WANTED,
 	STILL_WANTED_REASON,
 	standingCount,
-	withoutWish,
 } from "../../shared/ownership.ts";
 import { cancelReach } from "../domain/budget.ts";
 import { isOwner, takeBackWish } from "../domain/owners.ts";
 import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
-import { ownAddress, type RequestState, relayStages, stagesCall, UPSTREAMS } from "../domain/request.ts";
+import { ownAddress, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import {
 	beginRequest,
 	endRequest,
@@ -31,6 +30,7 @@ import {
 import type { CancelAsk, CancelOutcome } from "../reconcile/asks.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { Rows } from "../rows/rows.ts";
+import { type CancelAction, cancelAction, cancelEnd } from "./cancelTable.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
 export interface CancelsDependencies {
@@ -78,7 +78,7 @@ export class Cancels {
 		const row = isHere ? own : ((await others.find(hash, state.caller.address))?.row ?? own);
 		// Of another boost's rows a stranger moves none.
 		const isStrangers = row !== null && row !== own && !isOwner(row, state.caller);
-		if (isStrangers) return this.#unknown(hash, state);
+		if (isStrangers) return this.#cancelHere(null, hash, state);
 		if (row === null || !isLive(row)) return this.#cancelHere(row, hash, state);
 		const { from, nonce } = row;
 		const ms = failover.leftMs(state) / 2;
@@ -91,22 +91,24 @@ export class Cancels {
 	/** `row`: this boost's, or one that has ended at another. */
 	async #cancelHere(row: Row | null, hash: string, state: RequestState): Promise<true> {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
-		const may = row !== null && isOwner(row, state.caller);
-		if (row === null || (!isLive(row) && !may)) return this.#unknown(hash, state);
-		const bySender = state.caller.signer === row.from;
-		if (!isLive(row)) {
+		const { caller } = state;
+		const isRelayOut = upstreams.relay.breaker.isUnavailable;
+		const action = cancelAction({ row, caller, relayKnowsClient: relayKnowsClient(), isRelayOut });
+		if (["notPending", "isCancelled", "cancelForAll"].includes(action))
 			state.routing.answeredBy.add("journal");
-			if (row.desired !== "cancelled" || (await this.#isMined(row, state))) throw notPending();
-			return !bySender || row.bySender || this.#cancelForAll(row, state);
+		const refusal = refusalOf(action);
+		if (refusal !== null) throw refusal;
+		if (row === null || action === "askRelay") return this.#askRelay(hash, state);
+		if (!isLive(row)) {
+			if (await this.#isMined(row, state)) throw notPending();
+			return action === "isCancelled" || this.#cancelForAll(row, state);
 		}
-		const knowsClient = relayKnowsClient();
-		const relayJudges = knowsClient === true && !upstreams.relay.breaker.isUnavailable;
-		if (!may && !relayJudges) return this.#unknown(hash, state);
-		if (knowsClient === false && isHolder(row.at.relay)) throw unavailable(NOT_BELIEVED);
-		// An owner at the relay alone takes back its wish there; what the row's owners want stays.
-		if (!may && !isHolder(row.at.relay)) return this.#unknown(hash, state);
-		if (!bySender && (await this.#takesBackOne(row, state, may))) return true;
-		await this.#cancelEverywhere([row], { tx: null, byRight: may, asksRelay: bySender }, bySender, state);
+		if (action === "takeBackWish" && (await this.#takesBackOne(row, state))) return true;
+		// At the relay it has ended for all whom that knew.
+		if (action === "askRelayFirst" && (await this.#askRelay(hash, state)) && row.ownersPending) return true;
+		const bySender = caller.signer === row.from;
+		const byRight = action !== "askRelayFirst";
+		await this.#cancelEverywhere([row], { tx: null, byRight, asksRelay: bySender }, bySender, state);
 		return true;
 	}
 
@@ -131,16 +133,10 @@ export class Cancels {
 	 * Takes back the client's own wish. Returns whether that is all: if not, nobody wants the transaction any more. Throws RpcError
 	 * `rejected` if others still want it.
 	 */
-	async #takesBackOne(row: Row, state: RequestState, may: boolean): Promise<boolean> {
+	async #takesBackOne(row: Row, state: RequestState): Promise<boolean> {
 		const { rows, reconciler } = this.#dependencies;
 		const { hash } = row;
 		const own = ownAddress(state.caller) ?? "";
-		if (!may) {
-			// It is an owner at the relay, if at all. There it has ended for all whom the relay knew.
-			await this.#unknown(hash, state);
-			return row.ownersPending;
-		}
-		if (standingCount(withoutWish(row.owners, own)) === 0) return false;
 		rows.change(hash, beginRequest);
 		try {
 			const isHeld = isHolder(row.at.relay);
@@ -201,33 +197,20 @@ export class Cancels {
 			const relays = outcomes.get("relay");
 			if (row !== undefined && relays !== undefined && ask.tx === null && ask.byRight)
 				outcomes.set("relay", await this.#checked(relays, row, state));
-			const all = [...outcomes.values()];
-			const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
-			if (all.some(({ kind }) => kind === "cannot")) {
-				// It stays only at the holder that can't cancel, and may be mined: the others do not get it again.
-				for (const name of done) change((row) => markAbandoned(row, name));
-				throw cannotCancel(siblings, ask.tx);
-			}
-			const rejected = all.find((one) => one.kind === "rejected");
-			const isUnsure = all.some((one) => one.kind === "unsure");
-			if (done.length > 0 || isUnsure || (ask.byRight && rejected === undefined)) {
-				const cancelLaterAt = UPSTREAMS.filter((name) => {
-					const kind = outcomes.get(name)?.kind;
-					if (kind === undefined)
-						return siblings.some((row) => isHolder((rows.live(row.hash) ?? row).at[name]));
-					// The relay may not know yet that the other owners have cancelled too.
-					const others = name === "relay" && siblings.some(({ ownersPending }) => ownersPending);
-					return kind === "unreached" || kind === "unsure" || (others && !bySender);
-				});
+			const now = siblings.map((one) => rows.live(one.hash) ?? one);
+			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, { byRight: ask.byRight, bySender });
+			for (const name of abandonedBy) change((one) => markAbandoned(one, name));
+			if (laterAt !== null) {
 				const isOwners = ask.byRight && !bySender;
-				change((row) => ({ ...row, bySender, owners: isOwners ? allTakenBack(row.owners) : row.owners }));
-				for (const row of siblings) rows.end(row, "cancelled", cancelLaterAt);
+				change((one) => ({ ...one, bySender, owners: isOwners ? allTakenBack(one.owners) : one.owners }));
+				for (const one of siblings) rows.end(one, "cancelled", laterAt);
 				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
 			}
-			if (relays?.kind === "done" && relays.isStillWanted) throw stillWanted();
-			if (done.length > 0 || (ask.byRight && all.length === 0)) return;
-			if (rejected !== undefined) throw verdictError(rejected.error);
-			throw unavailable(ask.byRight || isUnsure ? UNREACHED : "who holds it is out");
+			if (answer === "cannot") throw cannotCancel(siblings, ask.tx);
+			if (answer === "stillWanted") throw stillWanted();
+			if (answer === "unreached") throw unavailable(UNREACHED);
+			if (answer === "holderIsOut") throw unavailable("who holds it is out");
+			if (answer !== "done") throw verdictError(answer);
 		} finally {
 			change((row) => endRequest(row));
 		}
@@ -245,19 +228,14 @@ export class Cancels {
 			: outcome;
 	}
 
-	/** A hash without a row may still be known to our relay: submitted there directly, or on another path. */
-	async #unknown(hash: string, state: RequestState): Promise<true> {
-		const { upstreams, reconciler, relayKnowsClient } = this.#dependencies;
-		const knowsClient = relayKnowsClient();
-		if (knowsClient === false) throw unavailable(NOT_BELIEVED);
-		const isOut = upstreams.relay.breaker.isUnavailable;
-		if (knowsClient === null && !isOut) throw unavailable(NOT_HEARD);
-		const outcome = knowsClient === null ? null : await reconciler.cancelAtRelay(hash, state);
-		if (outcome?.kind === "done" && outcome.isStillWanted) throw stillWanted();
-		if (outcome?.kind === "done") return true;
-		if (outcome?.kind === "rejected") throw verdictError(outcome.error);
-		if (outcome?.kind === "unsure") throw unavailable(NO_ANSWER);
-		throw new RpcError("rejected", NOT_HERE);
+	/** The relay decides: it may know the hash from a submission there, or on another path. */
+	async #askRelay(hash: string, state: RequestState): Promise<true> {
+		const outcome = await this.#dependencies.reconciler.cancelAtRelay(hash, state);
+		if (outcome.kind === "rejected") throw verdictError(outcome.error);
+		if (outcome.kind === "unsure") throw unavailable(NO_ANSWER);
+		if (outcome.kind !== "done") throw new RpcError("rejected", NOT_HERE);
+		if (outcome.isStillWanted) throw stillWanted();
+		return true;
 	}
 
 	/** Whether the relay says that a builder has mined what was cancelled. */
@@ -287,6 +265,21 @@ function cannotCancel([row]: readonly Row[], tx: DecodedTransaction | null): Rpc
 
 function stillWanted(): RpcError {
 	return new RpcError("rejected", STILL_WANTED, { reason: STILL_WANTED_REASON });
+}
+
+/** The refusal that `action` is; null: it is none. */
+function refusalOf(action: CancelAction): RpcError | null {
+	switch (action) {
+		case "notPending":
+			return notPending();
+		case "notHere":
+			return new RpcError("rejected", NOT_HERE);
+		case "notBelieved":
+			return unavailable(NOT_BELIEVED);
+		case "notHeard":
+			return unavailable(NOT_HEARD);
+	}
+	return null;
 }
 
 /** The answer for a hash that this client may not cancel. */

@@ -1,0 +1,129 @@
+// What boost does with a cancel by hash, and what follows from the holders' answers, as tables.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
+import { onBehalfOf, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import { endRow, type Row } from "../../../../boost-proxy/domain/row.ts";
+import type { CancelOutcome } from "../../../../boost-proxy/reconcile/asks.ts";
+import {
+	type CancelAction,
+	type CancelEnd,
+	cancelAction,
+	cancelEnd,
+} from "../../../../boost-proxy/requests/cancelTable.ts";
+import { rowOf, STATES, type StateName } from "../reconcile/planFixture.ts";
+
+const OWN = "192.0.2.7";
+const OTHER = "192.0.2.8";
+
+function held(relay: StateName, fallback: StateName = "absent", changed: Partial<Row> = {}): Row {
+	const row = rowOf(1, { relay: STATES[relay], fallback: STATES[fallback] });
+	return { ...row, address: OWN, owners: [onlyOwner({ ...row, address: OWN })], ...changed };
+}
+const wantedByTwo = (row: Row): Row => ({
+	...row,
+	owners: [...row.owners, onlyOwner({ ...row, address: OTHER })],
+});
+const cancelled = (changed: Partial<Row> = {}): Row => ({
+	...endRow(held("has"), "cancelled", 7, []),
+	...changed,
+});
+
+type Who = "owner" | "stranger" | "sender";
+const LIVE = held("has");
+const BY_FALLBACK = held("absent", "has");
+/** `relay`: whether it believes boost about clients, `unheard`, or both and out. */
+type Relay = "believes" | "doubts" | "unheard" | "out" | "unheard, out";
+
+const ACTIONS: readonly (readonly [what: string, row: Row | null, who: Who, relay: Relay, CancelAction])[] = [
+	["no record", null, "owner", "believes", "askRelay"],
+	["no record", null, "owner", "doubts", "notBelieved"],
+	["no record", null, "owner", "unheard", "notHeard"],
+	["no record", null, "owner", "unheard, out", "notHere"],
+	["no record", null, "owner", "out", "askRelay"],
+	["live, at the relay", LIVE, "owner", "believes", "cancelEverywhere"],
+	["live, at the relay", LIVE, "owner", "out", "cancelEverywhere"],
+	["live, at the relay", LIVE, "owner", "unheard", "cancelEverywhere"],
+	["live, at the relay", LIVE, "owner", "doubts", "notBelieved"],
+	["live, at the relay", LIVE, "stranger", "believes", "askRelayFirst"],
+	["live, at the relay", LIVE, "stranger", "out", "askRelay"],
+	["live, at the relay", LIVE, "stranger", "unheard", "notHeard"],
+	["live, at the relay", LIVE, "stranger", "doubts", "notBelieved"],
+	["live, at the relay", LIVE, "sender", "believes", "cancelEverywhere"],
+	["live, at the fallback", BY_FALLBACK, "owner", "doubts", "cancelEverywhere"],
+	["live, at the fallback", BY_FALLBACK, "stranger", "believes", "askRelay"],
+	["live, wanted by two", wantedByTwo(LIVE), "owner", "believes", "takeBackWish"],
+	["live, wanted by two", wantedByTwo(LIVE), "owner", "out", "takeBackWish"],
+	["live, wanted by two", wantedByTwo(LIVE), "sender", "believes", "cancelEverywhere"],
+	["cancelled", cancelled(), "owner", "believes", "isCancelled"],
+	["cancelled", cancelled(), "stranger", "believes", "askRelay"],
+	["cancelled", cancelled(), "sender", "believes", "cancelForAll"],
+	["cancelled by the sender", cancelled({ bySender: true }), "sender", "out", "isCancelled"],
+	["mined", endRow(LIVE, "mined", 7, []), "owner", "believes", "notPending"],
+	["mined", endRow(LIVE, "mined", 7, []), "stranger", "believes", "askRelay"],
+];
+
+describe("a cancel by hash", () => {
+	for (const [what, row, who, relay, expected] of ACTIONS)
+		it(`of what is ${what}, by a ${who}, at a relay that ${relay}: ${expected}`, () => {
+			const signer = who === "sender" ? LIVE.from : null;
+			const caller = onBehalfOf({ address: who === "owner" ? OWN : "192.0.2.99" }, { signer });
+			const relayKnowsClient = relay.startsWith("unheard") ? null : relay !== "doubts";
+			const isRelayOut = relay.endsWith("out");
+			assert.equal(cancelAction({ row, caller, relayKnowsClient, isRelayOut }), expected);
+		});
+});
+
+const VERDICT = { code: -32000, message: "no" } as const;
+type Said = "done" | "stillWanted" | "unreached" | "unsure" | "cannot" | "rejected";
+function outcome(said: Said): CancelOutcome {
+	if (said === "rejected") return { kind: said, error: VERDICT };
+	if (said === "done" || said === "stillWanted")
+		return { kind: "done", isStillWanted: said === "stillWanted" };
+	return { kind: said };
+}
+const ended = (answer: CancelEnd["answer"], ...laterAt: UpstreamName[]): CancelEnd => ({
+	...{ abandonedBy: [], laterAt, answer },
+});
+const stays = (answer: CancelEnd["answer"], ...abandonedBy: UpstreamName[]): CancelEnd => ({
+	...{ abandonedBy, laterAt: null, answer },
+});
+/** The relay's answer and the fallback's; null: it was not asked. `who`: whether the client may end it. */
+const ENDS: readonly (readonly [
+	row: Row,
+	relay: Said | null,
+	fallback: Said | null,
+	who: Who,
+	expected: CancelEnd,
+])[] = [
+	[LIVE, "done", null, "owner", ended("done")],
+	[LIVE, "stillWanted", null, "owner", ended("stillWanted")],
+	[LIVE, "done", null, "stranger", ended("done")],
+	[LIVE, "unreached", null, "owner", ended("unreached", "relay")],
+	[LIVE, "unreached", null, "stranger", stays("holderIsOut")],
+	[LIVE, "unsure", null, "owner", ended("unreached", "relay")],
+	[LIVE, "unsure", null, "stranger", ended("unreached", "relay")],
+	[LIVE, "rejected", null, "owner", stays(VERDICT)],
+	[held("absent"), null, null, "owner", ended("done")],
+	[held("has", "has"), "done", "done", "owner", ended("done")],
+	[held("has", "has"), "done", "unsure", "owner", ended("done", "fallback")],
+	[held("has", "has"), "unreached", "done", "owner", ended("done", "relay")],
+	[held("has", "has"), "rejected", "done", "owner", ended("done")],
+	[held("has", "has"), "rejected", "unsure", "owner", ended(VERDICT, "fallback")],
+	[held("has", "has"), "done", null, "stranger", ended("done", "fallback")],
+	[held("has", "has"), "done", "cannot", "owner", stays("cannot", "relay")],
+	[held("has", "has", { ownersPending: true }), "done", "done", "owner", ended("done", "relay")],
+	[held("has", "has", { ownersPending: true }), "done", "done", "sender", ended("done")],
+];
+
+describe("what follows from the holders' answers", () => {
+	for (const [row, relay, fallback, who, expected] of ENDS)
+		it(`relay ${relay}, fallback ${fallback}, for a ${who}${row.ownersPending ? ", with others to tell" : ""}`, () => {
+			const outcomes = new Map<UpstreamName, CancelOutcome>();
+			if (relay !== null) outcomes.set("relay", outcome(relay));
+			if (fallback !== null) outcomes.set("fallback", outcome(fallback));
+			const asked = { byRight: who !== "stranger", bySender: who === "sender" };
+			assert.deepEqual(cancelEnd([row], outcomes, asked), expected);
+		});
+});
