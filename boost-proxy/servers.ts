@@ -256,7 +256,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		exposedHeaders: BOOST_HEADERS,
 		refuse: (from: ClientAddress) => loopAnswer(from, parts.via),
 	};
-	const deps = { readAddress, limiter, unread, log, clock };
+	const dependencies = { readAddress, limiter, unread, log, clock };
 	const main = createHttpServer(
 		{
 			...common,
@@ -268,13 +268,15 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			pages: pages.find,
 			errorPage: pages.error,
 		},
-		{ ...deps, post: (request) => ingress.post(request), proxy: pass, websocket, standby },
+		{ ...dependencies, post: (request) => ingress.post(request), proxy: pass, websocket, standby },
 	);
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {
 		const port = config.METRICS_PORT;
 		const open = [openMetricsRoute(parts.registry)];
-		servers.push(createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: open }, deps));
+		servers.push(
+			createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: open }, dependencies),
+		);
 	}
 	return {
 		name: "servers",

@@ -82,7 +82,7 @@ interface SenderRun {
 /** Processes the chain's updates, one at a time. */
 export class BlockLoop {
 	readonly #options: BlockLoopOptions;
-	readonly #deps: BlockLoopDependencies;
+	readonly #dependencies: BlockLoopDependencies;
 	/** Transactions that are in a block for which the node has no receipt yet, with the block's number. */
 	readonly #awaitingReceipt = new Map<string, number>();
 	/** Senders of transactions whose block has left the chain, until they are run. */
@@ -98,7 +98,7 @@ export class BlockLoop {
 
 	constructor(options: BlockLoopOptions, dependencies: BlockLoopDependencies) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Stops retrying. */
@@ -108,7 +108,7 @@ export class BlockLoop {
 
 	/** Processes one update; retries while the node does not answer, so that no block is skipped. */
 	async onUpdate(update: ChainUpdate): Promise<void> {
-		const { log, clock, background } = this.#deps;
+		const { log, clock, background } = this.#dependencies;
 		this.#isNextDue = true;
 		await this.#serving;
 		this.#isNextDue = false;
@@ -134,7 +134,7 @@ export class BlockLoop {
 	}
 
 	async #follow(update: ChainUpdate): Promise<void> {
-		const { accounts, confirm, onHead, nextOf, tip, transactions, runner, clock } = this.#deps;
+		const { accounts, confirm, onHead, nextOf, tip, transactions, runner, clock } = this.#dependencies;
 		const confirmed = confirm();
 		await this.#undoReverted(update);
 		await this.#include(update);
@@ -152,7 +152,7 @@ export class BlockLoop {
 
 	/** Undoes inclusions in blocks that have left the chain. Repeating it for the same update does nothing. */
 	async #undoReverted({ head, reverted, gap }: ChainUpdate): Promise<void> {
-		const { transactions, clock } = this.#deps;
+		const { transactions, clock } = this.#dependencies;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
 		if (reverted.length > 0 || gap) transactions.rewind(ancestor);
 		if (reverted.length === 0) return;
@@ -179,7 +179,7 @@ export class BlockLoop {
 	 * the node does not answer.
 	 */
 	async #include(update: ChainUpdate): Promise<void> {
-		const { transactions, inclusions, clock } = this.#deps;
+		const { transactions, inclusions, clock } = this.#dependencies;
 		const { records } = transactions;
 		const head = update.head.number;
 		const standing = new Map(this.#awaitingReceipt);
@@ -217,7 +217,7 @@ export class BlockLoop {
 	 * the one that is followed. If the node does not answer, the next head asks again.
 	 */
 	async #reconsider(entry: RecordEntry, head: number): Promise<void> {
-		const { transactions, accounts, runner } = this.#deps;
+		const { transactions, accounts, runner } = this.#dependencies;
 		const { record, transaction } = entry;
 		const { from, nonce } = transaction.tx;
 		try {
@@ -239,20 +239,20 @@ export class BlockLoop {
 		if (block + WATCH_BLOCKS <= head) this.#stopAwaiting(hash);
 		else {
 			this.#awaitingReceipt.set(hash, block);
-			this.#deps.transactions.awaitReceipt(hash);
+			this.#dependencies.transactions.awaitReceipt(hash);
 		}
 	}
 
 	/** The transaction's block has gone or the receipt never came: makes it pending again. */
 	#stopAwaiting(hash: string): void {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const entry = transactions.records.get(hash);
 		if (this.#awaitingReceipt.delete(hash) && entry !== undefined) transactions.revive(entry);
 	}
 
 	/** For each record: repeats cancels that no builder confirmed, expires what is too old, and reconsiders what was dropped. */
 	async #review(head: number): Promise<void> {
-		const { transactions, clock, runner, background } = this.#deps;
+		const { transactions, clock, runner, background } = this.#dependencies;
 		const isFirst = !this.#resumed;
 		this.#resumed = true;
 		const changed = new Set<string>();
@@ -271,7 +271,7 @@ export class BlockLoop {
 	 * transactions as long as the record is watched.
 	 */
 	#cancelAgain({ record, transaction }: RecordEntry, head: number, isFirst: boolean): void {
-		const { broadcaster } = this.#deps;
+		const { broadcaster } = this.#dependencies;
 		if (isLive(record.stage) || isMined(record.stage)) return;
 		const last = record.events.findLast((event) => isUserEnd(event) || isExpiry(event));
 		if (last === undefined) return;
@@ -296,7 +296,7 @@ export class BlockLoop {
 
 	/** Expires a transaction whose lifetime is over, or that waited too long behind a gap. Returns whether it did. */
 	#expire({ record }: RecordEntry, head: number): boolean {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const { txTtlBlocks, slot } = this.#options;
 		if (!isLive(record.stage)) return false;
 		const entry = transactions.pool.get(record.hash);
@@ -315,7 +315,7 @@ export class BlockLoop {
 	 * pays less is looked at when a builder has taken what pays more.
 	 */
 	async #runSenders(update: ChainUpdate): Promise<void> {
-		const { transactions, clock, runner, nextOf, broadcaster } = this.#deps;
+		const { transactions, clock, runner, nextOf, broadcaster } = this.#dependencies;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
 		const next = nextOf();
 		const due = new DearestFirst<SenderRun>();
@@ -341,7 +341,7 @@ export class BlockLoop {
 
 	/** How the sender is to be run; null: not at all. */
 	#runOf(sender: string, moved: boolean, head: number, next: NextBlock | null): SenderRun | null {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
 		const canGoOut = transactions.fitToNext(sender);
 		const { ready, waiting } = pool.transactionsOf(sender);
@@ -365,7 +365,7 @@ export class BlockLoop {
 	 */
 	#isHeldNow(first: PoolEntry | undefined, head: number, isChecked: boolean): boolean {
 		if (first === undefined) return false;
-		const { pool, records } = this.#deps.transactions;
+		const { pool, records } = this.#dependencies.transactions;
 		const { tx } = first.transaction;
 		if (pool.nextProblem(tx)?.code !== "FORK_RULES") return pool.isSentFor(first, head) && isChecked;
 		return records.get(tx.hash)?.record.simulationError?.code !== "FORK_RULES";
@@ -376,7 +376,7 @@ export class BlockLoop {
 	 * write is repeated with the next one.
 	 */
 	async #archive(head: Block): Promise<void> {
-		const { transactions, clock, background, log } = this.#deps;
+		const { transactions, clock, background, log } = this.#dependencies;
 		const isOver = ({ stage, block }: TransactionRecord) =>
 			!isLive(stage) && block !== null && block + WATCH_BLOCKS <= head.number;
 		try {
@@ -397,7 +397,7 @@ export class BlockLoop {
 
 	/** Deletes old records in the background. */
 	async #purge(head: Block): Promise<void> {
-		const { transactions, clock, log } = this.#deps;
+		const { transactions, clock, log } = this.#dependencies;
 		try {
 			await transactions.keeper.purge(earlierTime(clock.now(), head));
 		} catch (thrown) {

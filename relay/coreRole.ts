@@ -23,14 +23,14 @@ const FIRST_HEAD_MS = 1_000;
 
 export class CoreRole implements Component {
 	readonly name = "core";
-	readonly #deps: CoreRoleDependencies;
+	readonly #dependencies: CoreRoleDependencies;
 	readonly #stopping = new AbortController();
 	#parts: CoreParts | null = null;
 	#component: Component | null = null;
 	#becoming: Promise<void> = Promise.resolve();
 
 	constructor(dependencies: CoreRoleDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** What the core has, while this process is it. */
@@ -59,7 +59,7 @@ export class CoreRole implements Component {
 		await this.#becoming;
 		const parts = this.#parts;
 		if (parts === null) return;
-		const { edge, log } = this.#deps;
+		const { edge, log } = this.#dependencies;
 		if (parts.edges !== null) {
 			parts.receipts.close();
 			await Promise.all([edge.core.leave(), parts.edges.stop()]);
@@ -70,7 +70,7 @@ export class CoreRole implements Component {
 	}
 
 	async #become(onWait: () => Promise<void>): Promise<void> {
-		const { open, make, edge, clock, log } = this.#deps;
+		const { open, make, edge, clock, log } = this.#dependencies;
 		const kv = await open(onWait, this.#stopping.signal);
 		edge.core.prepare(kv.term);
 		let component: Component | null = null;
@@ -94,8 +94,8 @@ export class CoreRole implements Component {
 	}
 
 	#failed(thrown: unknown): void {
-		this.#deps.log.error("this relay can't become the core", { fault: safeError(thrown) });
-		this.#deps.onLost();
+		this.#dependencies.log.error("this relay can't become the core", { fault: safeError(thrown) });
+		this.#dependencies.onLost();
 	}
 }
 

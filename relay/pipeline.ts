@@ -77,16 +77,16 @@ const URGENT = true;
 /** Submits and cancels transactions. */
 export class Pipeline {
 	readonly #options: PipelineOptions;
-	readonly #deps: PipelineDependencies;
+	readonly #dependencies: PipelineDependencies;
 
 	constructor(options: PipelineOptions, dependencies: PipelineDependencies) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Submits a raw transaction; resolves once it is on disk. If the node or the store fails, throws and keeps nothing. */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
-		const { transactions, work, onOutcome, clock, onStep, traces } = this.#deps;
+		const { transactions, work, onOutcome, clock, onStep, traces } = this.#dependencies;
 		const begun = clock.monotonic();
 		const { raw, recovered } = submission;
 		const decoding = recovered ? decodeTransaction(raw, recovered) : decodeTransactionBy(work.recover, raw);
@@ -113,7 +113,7 @@ export class Pipeline {
 
 	/** Holds the lock of the sender and nonce: until it returns, only new blocks can change the state of that nonce. */
 	async #submitAlone(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
-		const { clock, onStep, transactions, traces } = this.#deps;
+		const { clock, onStep, transactions, traces } = this.#dependencies;
 		const begun = clock.monotonic();
 		const known = await this.#outcomeIfKnown(tx, submission);
 		if (typeof known === "object") return known;
@@ -137,14 +137,14 @@ export class Pipeline {
 		tx: DecodedTransaction,
 		client: string,
 	): Promise<{ ok: true; tx: DecodedTransaction; account: AccountState } | AdmissionRejection> {
-		const verdict = await admit(tx, client, this.#options, this.#deps);
+		const verdict = await admit(tx, client, this.#options, this.#dependencies);
 		if (!verdict.ok) return verdict;
 		if (tx.sidecar === null) return { ok: true, tx, account: verdict.account };
-		const version = this.#deps.tip.next()?.fork.sidecarVersion ?? 1;
-		const blobs = await this.#deps.blobProofs.ready(tx, version, client);
+		const version = this.#dependencies.tip.next()?.fork.sidecarVersion ?? 1;
+		const blobs = await this.#dependencies.blobProofs.ready(tx, version, client);
 		if (!blobs.ok) return { ok: false, rejection: blobs.rejection };
 		// That takes seconds, in which blocks may come, and cell proofs have a size.
-		const now = await admit(blobs.tx, client, this.#options, this.#deps);
+		const now = await admit(blobs.tx, client, this.#options, this.#dependencies);
 		return now.ok ? { ok: true, tx: blobs.tx, account: now.account } : now;
 	}
 
@@ -153,7 +153,7 @@ export class Pipeline {
 		tx: DecodedTransaction,
 		submission: Submission,
 	): Promise<SubmitOutcome | "readmit" | "new"> {
-		const { transactions, accounts } = this.#deps;
+		const { transactions, accounts } = this.#dependencies;
 		const record = await transactions.record(tx.hash);
 		if (record === null) return "new";
 		if (isLive(record.stage)) return this.#join(tx, submission);
@@ -171,14 +171,14 @@ export class Pipeline {
 		const account = await accounts.get(tx.from, client, URGENT).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return outcome;
 		// Before it rejects, it reads the account anew, since the known one may be old.
-		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
+		const verdict = await judgeAccount(tx, client, this.#dependencies).catch(() => null);
 		const isNonceUsed = verdict?.ok === false && verdict.rejection.code === "NONCE_TOO_LOW";
 		return isNonceUsed ? rejectedWith(verdict.rejection) : outcome;
 	}
 
 	/** Its client is an owner beside those who submitted it before; resolves once that is on disk. */
 	async #join(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const { owners = [] } = transactions.records.get(tx.hash)?.record ?? {};
 		const owner = ownerOf(submission);
 		const isOut = (transactions.pool.get(tx.hash)?.sentTo.size ?? 0) > 0;
@@ -196,7 +196,7 @@ export class Pipeline {
 		account: AccountState,
 		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		// What its owners asked for holds in its next life too, whoever brings it.
 		const past = isResubmitted ? await transactions.record(tx.hash) : null;
 		const owners = past === null ? [] : pastOwners(past.owners, past.endedBy);
@@ -208,7 +208,7 @@ export class Pipeline {
 	#owned(tx: DecodedTransaction, submission: Submission, past: readonly Owner[] = []): PrivateTransaction {
 		const { submitterAddress, requestId } = submission;
 		const owners = withOwner(past, ownerOf(submission));
-		const receivedAt = this.#deps.clock.now();
+		const receivedAt = this.#dependencies.clock.now();
 		return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, owners);
 	}
 
@@ -218,7 +218,7 @@ export class Pipeline {
 		let fault: { readonly thrown: unknown } | null = null;
 		try {
 			// Read even if it is in memory: response times must not tell whether the hash is known. The cancel works without it.
-			archived = await this.#deps.transactions.archived(request.hash);
+			archived = await this.#dependencies.transactions.archived(request.hash);
 		} catch (thrown) {
 			fault = { thrown };
 		}
@@ -230,7 +230,7 @@ export class Pipeline {
 
 	/** Cancels what is in memory or was archived, if the request may. */
 	async #cancelFound(request: CancelRequest, archived: TransactionRecord | null): Promise<CancelOutcome> {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
 		const { hash } = request;
 		// Only the pool has one that is being written for the first time.
@@ -238,7 +238,7 @@ export class Pipeline {
 		const owner = transaction?.tx ?? archived;
 		if (owner === null) return "notPending";
 		// An owner's address authorizes a cancel only for WATCH_BLOCKS blocks after its end, in `archived.block`.
-		const head = this.#deps.tip.head()?.number ?? 0;
+		const head = this.#dependencies.tip.head()?.number ?? 0;
 		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
 		const owners = transaction?.owners ?? (isWatched ? (archived?.owners ?? []) : []);
 		const { cancelPolicy } = this.#options;
@@ -251,14 +251,14 @@ export class Pipeline {
 	/** Repeating a cancel succeeds. Its sender's ends for all what was cancelled by address. */
 	async #cancelArchived(record: TransactionRecord | null, right: "all" | "own"): Promise<CancelOutcome> {
 		if (record?.stage !== "CANCELLED") return "notPending";
-		const { changes } = this.#deps.transactions;
+		const { changes } = this.#dependencies.transactions;
 		if (right === "all" && isRevivable(record)) await changes.cancelForAll(record);
 		return "cancelled";
 	}
 
 	/** Takes back what the request may take back. Holds the lock of the sender and nonce. */
 	async #cancelAlone(request: CancelRequest, { hash, from }: DecodedTransaction): Promise<CancelOutcome> {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
 		// Its owners may have changed while this waited for the lock; and of one that was being written, only now there is a record.
 		const { record } = records.get(hash) ?? {};
@@ -281,7 +281,7 @@ export class Pipeline {
 	 * the lock of the sender and nonce.
 	 */
 	async #cancelSoftly(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
 		if (!isSelfTransfer(tx) || !this.#isValidAlone(tx)) return null;
 		const ended = await this.#endedSoftCancellable(tx, submission);
@@ -300,7 +300,7 @@ export class Pipeline {
 
 	/** Whether the transaction, taken alone, is valid in the next block. */
 	#isValidAlone(tx: DecodedTransaction): boolean {
-		const next = this.#deps.tip.next();
+		const next = this.#dependencies.tip.next();
 		return next !== null && firstRejection(STATIC_RULES, tx, this.#options.rules, next) === null;
 	}
 
@@ -312,7 +312,7 @@ export class Pipeline {
 		tx: DecodedTransaction,
 		{ submitterAddress, address }: Submission,
 	): Promise<{ readonly past: TransactionRecord | null } | null> {
-		const { transactions, accounts } = this.#deps;
+		const { transactions, accounts } = this.#dependencies;
 		const hash = await transactions.changes.lastSoftCancellable(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
 		const record = await transactions.record(hash);
@@ -329,7 +329,7 @@ export class Pipeline {
 		submission: Submission,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<SubmitOutcome> {
-		await this.#deps.transactions.changes.cancelBy(this.#owned(tx, submission), earlier);
+		await this.#dependencies.transactions.changes.cancelBy(this.#owned(tx, submission), earlier);
 		return { outcome: "cancels", hash: tx.hash };
 	}
 }

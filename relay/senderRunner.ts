@@ -85,14 +85,14 @@ const NODE_RETRY_MS = 1_000;
 /** Runs all senders. */
 export class SenderRunner {
 	readonly #options: SenderRunnerOptions;
-	readonly #deps: SenderRunnerDependencies;
+	readonly #dependencies: SenderRunnerDependencies;
 	readonly #jobs = new Map<string, Job>();
 	readonly #retries = new Map<string, Timer>();
 	#stopped = false;
 
 	constructor(options: SenderRunnerOptions, dependencies: SenderRunnerDependencies) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Runs the sender. `refresh`: its nonce may have changed. Calls during a run are merged into one further run. */
@@ -108,7 +108,7 @@ export class SenderRunner {
 		}
 		const begun: Job = { priority, refresh, isDue: true, withdraw: NOTHING };
 		this.#jobs.set(sender, begun);
-		this.#deps.background.run("chain", () => this.#runWhileDue(sender, begun));
+		this.#dependencies.background.run("chain", () => this.#runWhileDue(sender, begun));
 	}
 
 	/** Starts no further run; running ones are awaited through `background`. */
@@ -137,7 +137,7 @@ export class SenderRunner {
 
 	#retry(sender: string, afterMs: number): void {
 		if (this.#retries.has(sender) || this.#stopped) return;
-		const timer = this.#deps.clock.after(afterMs, () => {
+		const timer = this.#dependencies.clock.after(afterMs, () => {
 			this.#retries.delete(sender);
 			this.run(sender, "held", true);
 		});
@@ -145,7 +145,7 @@ export class SenderRunner {
 	}
 
 	async #runOnce(sender: string, priority: Priority, refresh: boolean, job: Job): Promise<void> {
-		const { tip, transactions, searchers } = this.#deps;
+		const { tip, transactions, searchers } = this.#dependencies;
 		const { pool } = transactions;
 		const head = tip.head();
 		const next = tip.next();
@@ -197,11 +197,11 @@ export class SenderRunner {
 	 * result is stale. Throws UpstreamError.
 	 */
 	async #refresh(sender: string, head: Block, priority: Priority): Promise<boolean> {
-		const { transactions, clock, inclusions, tip } = this.#deps;
+		const { transactions, clock, inclusions, tip } = this.#dependencies;
 		const { pool, records } = transactions;
 		const begun = clock.monotonic();
 		const account = await this.#account(sender, priority);
-		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
+		this.#dependencies.onStep("account", (clock.monotonic() - begun) / 1000);
 		// Transactions that are still being written are not among them: the sender is run again after the write.
 		const used = transactions.accountRead(account);
 		if (used.length === 0) return true;
@@ -225,7 +225,7 @@ export class SenderRunner {
 
 	/** Reads the account, urgently for a new submission, charged to the client of the sender's first transaction. */
 	#account(sender: string, priority: Priority): Promise<AccountState> {
-		const { accounts, transactions } = this.#deps;
+		const { accounts, transactions } = this.#dependencies;
 		const { ready, waiting } = transactions.pool.transactionsOf(sender);
 		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
 		return accounts.get(sender, client, priority === "new");
@@ -235,12 +235,12 @@ export class SenderRunner {
 		return {
 			policy: policyOf(entry.transaction.path),
 			passed: this.#recordOf(entry)?.passed ?? false,
-			eligible: this.#deps.broadcaster.eligible(entry.transaction),
+			eligible: this.#dependencies.broadcaster.eligible(entry.transaction),
 		};
 	}
 
 	#recordOf({ transaction }: PoolEntry): TransactionRecord | undefined {
-		return this.#deps.transactions.records.get(transaction.tx.hash)?.record;
+		return this.#dependencies.transactions.records.get(transaction.tx.hash)?.record;
 	}
 
 	async #simulate(
@@ -248,7 +248,7 @@ export class SenderRunner {
 		entries: readonly PoolEntry[],
 		{ next, priority, job }: { readonly next: NextBlock; readonly priority: Priority; readonly job: Job },
 	): Promise<readonly SimulationOutcome[]> {
-		const { simulations, clock, transactions, traces } = this.#deps;
+		const { simulations, clock, transactions, traces } = this.#dependencies;
 		const account = await this.#account(sender, priority);
 		const block = blockContext(next, this.#options.feeRecipientOf());
 		const begun = clock.monotonic();
@@ -277,7 +277,7 @@ export class SenderRunner {
 			return outcomes;
 		} finally {
 			job.withdraw = NOTHING;
-			this.#deps.onStep("simulation", (clock.monotonic() - begun) / 1000);
+			this.#dependencies.onStep("simulation", (clock.monotonic() - begun) / 1000);
 		}
 	}
 
@@ -288,7 +288,7 @@ export class SenderRunner {
 		plans: readonly TransactionPlan[],
 		next: NextBlock,
 	): void {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		const visibility = this.#visibility(ready, outcomes);
 		ready.forEach((entry, i) => {
 			const outcome = outcomes[i];
@@ -328,7 +328,7 @@ export class SenderRunner {
 		{ next, worth }: { readonly next: NextBlock; readonly worth: number },
 		visible: Visibility,
 	): void {
-		const { transactions, clock, broadcaster } = this.#deps;
+		const { transactions, clock, broadcaster } = this.#dependencies;
 		if (plan.do === "wait") {
 			transactions.waits(entry, plan.reason, next.number);
 			return;
@@ -348,7 +348,7 @@ export class SenderRunner {
 		const { transaction } = entry;
 		const lastBlock = out.firstBlock + this.#options.txTtlBlocks - 1;
 		broadcaster.send({ transaction, block: next.number, lastBlock, worth }, out.builders);
-		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
+		this.#dependencies.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}
 }
 

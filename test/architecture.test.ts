@@ -326,7 +326,7 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["relay/broadcast/a.ts", `${OPENING}this.#events\n\t.emit(hash, event);\n`, /transactions\/ emits/],
 	["relay/status/a.ts", `${OPENING}fold(record, event);\n`, /changes a record/],
 	["relay/blockLoop.ts", `${OPENING}transactions.pool.rewind(block);\n`, /changes the pool/],
-	["relay/market/a.ts", `${OPENING}this.#deps.pool.remove(entry);\n`, /changes the pool/],
+	["relay/market/a.ts", `${OPENING}this.#dependencies.pool.remove(entry);\n`, /changes the pool/],
 	["relay/senderRunner.ts", `${OPENING}const used = pool.setAccount(account);\n`, /changes the pool/],
 	["relay/senderRunner.ts", `${OPENING}pool.markSent(entry, 1, []);\n`, /changes the pool/],
 	["relay/chain/a.ts", imports("undici"), /makes requests by undici/],

@@ -28,12 +28,12 @@ export interface EndedBid {
 export const KEPT_BLOCKS = 64;
 
 export class BidLives {
-	readonly #deps: BidLivesDependencies;
+	readonly #dependencies: BidLivesDependencies;
 	readonly #landed = new Map<Bid, Pick<Block, "number" | "hash">>();
 	readonly #ended = new Map<Bid, EndedBid>();
 
 	constructor(dependencies: BidLivesDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** The bids whose end is told with `block`. */
@@ -43,14 +43,14 @@ export class BidLives {
 
 	/** From live or ended to landed: it is in `block`. */
 	land(bid: Bid, { number, hash }: Pick<Block, "number" | "hash">): void {
-		this.#deps.bids.remove(bid);
+		this.#dependencies.bids.remove(bid);
 		this.#ended.delete(bid);
 		this.#landed.set(bid, { number, hash });
 	}
 
 	/** From landed to live: all that were in `blocks`, which have left the chain. */
 	revive(blocks: readonly Pick<Block, "hash">[]): void {
-		const { bids, table } = this.#deps;
+		const { bids, table } = this.#dependencies;
 		const gone = new Set(blocks.map((block) => block.hash));
 		for (const [bid, { number, hash }] of this.#landed) {
 			if (!gone.has(hash)) continue;
@@ -65,7 +65,7 @@ export class BidLives {
 	 * no later one.
 	 */
 	withdraw(bid: Bid, how: Withdrawal): void {
-		const { table } = this.#deps;
+		const { table } = this.#dependencies;
 		const landed = this.#landed.get(bid);
 		const ended = landed === undefined ? (this.#ended.get(bid) ?? this.end(bid, null)) : null;
 		if (landed !== undefined) bid.lastBlock = landed.number;
@@ -78,8 +78,8 @@ export class BidLives {
 	 * live one does. Null if it was not live.
 	 */
 	end(bid: Bid, reason: BundleReason | null): EndedBid | null {
-		const block = Math.min(Math.max(bid.firstBlock, this.#deps.nextBlock()), bid.lastBlock);
-		if (!this.#deps.bids.remove(bid)) return null;
+		const block = Math.min(Math.max(bid.firstBlock, this.#dependencies.nextBlock()), bid.lastBlock);
+		if (!this.#dependencies.bids.remove(bid)) return null;
 		bid.runningCheck?.stop.abort();
 		const ended = { bid, block, reason };
 		this.#ended.set(bid, ended);
@@ -91,13 +91,13 @@ export class BidLives {
 		for (const bid of this.#ended.keys()) {
 			if (bid.owner !== owner || bid.target !== target || bid.backrun.hash !== backrun.hash) continue;
 			this.#ended.delete(bid);
-			this.#deps.table.freeUuid(bid.entry);
+			this.#dependencies.table.freeUuid(bid.entry);
 		}
 	}
 
 	/** From live to over: nothing more is told. Returns false if it was not live. */
 	drop(bid: Bid): boolean {
-		const { bids, table } = this.#deps;
+		const { bids, table } = this.#dependencies;
 		if (!bids.remove(bid)) return false;
 		table.freeUuid(bid.entry);
 		bid.runningCheck?.stop.abort();
@@ -109,12 +109,12 @@ export class BidLives {
 		for (const [bid, { block }] of this.#ended) {
 			if (block > head) continue;
 			this.#ended.delete(bid);
-			this.#deps.table.freeUuid(bid.entry);
+			this.#dependencies.table.freeUuid(bid.entry);
 		}
 		for (const [bid, { number }] of this.#landed) {
 			if (number + KEPT_BLOCKS > head) continue;
 			this.#landed.delete(bid);
-			this.#deps.table.freeUuid(bid.entry);
+			this.#dependencies.table.freeUuid(bid.entry);
 		}
 	}
 }

@@ -68,7 +68,7 @@ const MAX_BLOCKS = 64;
 
 /** The bundles of all owners. */
 export class BundleTable {
-	readonly #deps: BundleTableDependencies;
+	readonly #dependencies: BundleTableDependencies;
 	/** By owner and uuid, in the order of arrival. */
 	readonly #entries = new Map<string, BundleEntry[]>();
 	readonly #shares: Shares;
@@ -77,7 +77,7 @@ export class BundleTable {
 	readonly #byOwner = new Map<string, Map<string, BundleRecord>>();
 
 	constructor(options: BundleTableOptions, dependencies: BundleTableDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#shares = new Shares({ total: options.maxRecords, perClient: options.maxPerClient });
 		this.#records = recentlyUsed(options.maxRecords, (record) => this.#forgotten(record));
 	}
@@ -88,7 +88,7 @@ export class BundleTable {
 			kind,
 			owner,
 			uuid,
-			receivedAt: this.#deps.clock.now(),
+			receivedAt: this.#dependencies.clock.now(),
 			withdrawn: null,
 			stop: new AbortController(),
 			end: null,
@@ -142,7 +142,7 @@ export class BundleTable {
 	open({ isSimulated, ...bundle }: NewBundle): BundleRecord {
 		const { owner, client, hash } = bundle;
 		const key = keyOf(owner, hash);
-		const simulatedAt = isSimulated ? this.#deps.clock.now() : null;
+		const simulatedAt = isSimulated ? this.#dependencies.clock.now() : null;
 		const known = this.#records.get(key);
 		if (known !== undefined) {
 			known.firstBlock = Math.min(known.firstBlock, bundle.firstBlock);
@@ -160,7 +160,7 @@ export class BundleTable {
 
 	/** Changes the status in `block`; publishes it only if something differs. */
 	change(record: BundleRecord, block: number, change: BlockChange): void {
-		const { clock, count } = this.#deps;
+		const { clock, count } = this.#dependencies;
 		const known = record.blocks.some((status) => status.block === block);
 		const status = this.#statusOf(record, block);
 		const names = Object.keys(change) as (keyof BlockChange)[];
@@ -203,7 +203,7 @@ export class BundleTable {
 	#statusOf(record: BundleRecord, block: number): BundleBlockStatus {
 		const known = statusIn(record, block);
 		if (known !== undefined) return known;
-		const now = this.#deps.clock.now();
+		const now = this.#dependencies.clock.now();
 		const status: BundleBlockStatus = {
 			block,
 			stage: "ACCEPTED",
@@ -220,12 +220,12 @@ export class BundleTable {
 		record.blocks.push(status);
 		record.blocks.sort((a, b) => a.block - b.block);
 		if (record.blocks.length > MAX_BLOCKS) record.blocks.shift();
-		this.#deps.count(record, status, 1);
+		this.#dependencies.count(record, status, 1);
 		return status;
 	}
 
 	#publish(record: BundleRecord, status: BundleBlockStatus): void {
-		const { publisher, view } = this.#deps;
+		const { publisher, view } = this.#dependencies;
 		this.#records.get(keyOf(record.owner, record.hash));
 		publisher.publish(bundleTopic(record.owner, record.hash), () => view(record, status));
 	}

@@ -73,11 +73,11 @@ interface Queue {
 class Sending implements SendChecks {
 	readonly item: LaneItem;
 	isWithdrawn = false;
-	readonly #deps: Pick<LaneDependencies, "maySend">;
+	readonly #dependencies: Pick<LaneDependencies, "maySend">;
 
 	constructor(item: LaneItem, dependencies: Pick<LaneDependencies, "maySend">) {
 		this.item = item;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	get requestId(): string | null {
@@ -85,7 +85,7 @@ class Sending implements SendChecks {
 	}
 
 	shouldSend(): boolean {
-		return this.item.urgent || this.#deps.maySend();
+		return this.item.urgent || this.#dependencies.maySend();
 	}
 
 	mayRepeat(): boolean {
@@ -103,7 +103,7 @@ interface WaitingShares {
 const QUEUES_PER_SLICE = 500;
 
 export class Lane {
-	readonly #deps: LaneDependencies;
+	readonly #dependencies: LaneDependencies;
 	readonly #scheduler: FairScheduler;
 	readonly #rooms: Readonly<Record<BundleKind, WaitingShares>>;
 	readonly #budget: RequestBudget;
@@ -120,7 +120,7 @@ export class Lane {
 	#idle: (() => void)[] = [];
 
 	constructor({ capacity, concurrency, perSecond }: LaneOptions, dependencies: LaneDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#budget = new RequestBudget({ perSecond }, dependencies);
 		this.#scheduler = new FairScheduler({
 			concurrency,
@@ -212,7 +212,7 @@ export class Lane {
 	#mayStartSearchers(): boolean {
 		const { waitMs } = this.#budget;
 		if (waitMs === 0 || this.#closed) return true;
-		this.#pause ??= this.#deps.clock.after(waitMs, () => {
+		this.#pause ??= this.#dependencies.clock.after(waitMs, () => {
 			this.#pause = null;
 			this.#scheduler.resume();
 		});
@@ -275,11 +275,11 @@ export class Lane {
 			for (const one of taken) one.answered("unsent", 0);
 			return;
 		}
-		const sending = new Sending(item, this.#deps);
+		const sending = new Sending(item, this.#dependencies);
 		queue.sending = sending;
 		this.#inFlight += 1;
 		for (const one of taken) one.answered("unsent", 0);
-		const { send, clock } = this.#deps;
+		const { send, clock } = this.#dependencies;
 		const made = item.make();
 		const isAtOnce = !(made instanceof Promise);
 		const body = isAtOnce ? made : await made;
@@ -308,7 +308,7 @@ export class Lane {
 	}
 
 	#maySend({ urgent, block }: LaneItem): boolean {
-		return urgent || (block > this.#head && this.#deps.maySend());
+		return urgent || (block > this.#head && this.#dependencies.maySend());
 	}
 }
 

@@ -55,7 +55,7 @@ const UNUSABLE = "the consensus node can't be used: simulations have a random PR
 export class BeaconNode implements Component {
 	readonly name = "beacon node";
 	readonly #options: BeaconNodeOptions;
-	readonly #deps: BeaconNodeDependencies;
+	readonly #dependencies: BeaconNodeDependencies;
 	readonly #http: HttpClient;
 	readonly #stopping = new AbortController();
 	#running: Promise<void> = Promise.resolve();
@@ -71,7 +71,7 @@ export class BeaconNode implements Component {
 
 	constructor(options: BeaconNodeOptions, dependencies: BeaconNodeDependencies) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#http = new HttpClient({ url: options.url, connections: 1 }, dependencies);
 	}
 
@@ -105,7 +105,7 @@ export class BeaconNode implements Component {
 	}
 
 	async #follow(): Promise<void> {
-		const { clock, random = Math.random } = this.#deps;
+		const { clock, random = Math.random } = this.#dependencies;
 		const { signal } = this.#stopping;
 		let failures = 0;
 		while (!signal.aborted) {
@@ -166,7 +166,7 @@ export class BeaconNode implements Component {
 		const [oldest] = this.#known.keys();
 		if (this.#known.size > KEPT && oldest !== undefined) this.#known.delete(oldest);
 		if (parentHash === this.#head) this.#tellWell();
-		this.#deps.onAttributes();
+		this.#dependencies.onAttributes();
 	}
 
 	#tellFault(error: UpstreamError): void {
@@ -179,14 +179,14 @@ export class BeaconNode implements Component {
 	#tellProblem(problem: string, fields: Parameters<Logger["warn"]>[1]): void {
 		if (this.#told === problem) return;
 		this.#told = problem;
-		this.#deps.log.warn(UNUSABLE, fields);
+		this.#dependencies.log.warn(UNUSABLE, fields);
 	}
 
 	#tellWell(): void {
 		if (this.#told === null) return;
 		const isFirst = this.#told === "";
 		this.#told = null;
-		this.#deps.log.info(
+		this.#dependencies.log.info(
 			`the consensus node ${isFirst ? "tells" : "tells again"} PREVRANDAO and the beacon root of the next slot`,
 		);
 	}

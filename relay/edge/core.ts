@@ -64,7 +64,7 @@ export type CoreConnection = Pick<Core<unknown>, "remote" | "ownSecret" | "linkE
 
 /** The core as this process sees it. */
 export class Core<Needs> {
-	readonly #deps: CoreDependencies;
+	readonly #dependencies: CoreDependencies;
 	#local: LocalCore<Needs> | null = null;
 	#link: CoreLink | null = null;
 	/** Called when there is a core again. */
@@ -88,7 +88,7 @@ export class Core<Needs> {
 	readonly #submitted = recentlyUsed<true>(REMEMBERED);
 
 	constructor(dependencies: CoreDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** The core, if it is in this process. */
@@ -149,7 +149,7 @@ export class Core<Needs> {
 	/** Follows a topic no more, if nobody here subscribes to it or waits for that. */
 	unfollow(topic: string): void {
 		if (!this.#followed.has(topic) || this.#awaited.has(topic)) return;
-		if (this.#deps.subscriptions.hasSubscribers(topic)) return;
+		if (this.#dependencies.subscriptions.hasSubscribers(topic)) return;
 		this.#followed.end(topic);
 		this.#link?.ask(UNFOLLOW, [topic]);
 	}
@@ -197,12 +197,12 @@ export class Core<Needs> {
 		if (this.#inFlight === 0) return;
 		const idle = new AbortController();
 		this.#onIdle = () => idle.abort();
-		await pause(this.#deps.clock, LEAVE_MS, idle.signal);
+		await pause(this.#dependencies.clock, LEAVE_MS, idle.signal);
 	}
 
 	/** Clients here go on to follow at the next core what they follow at this one, and are told nothing twice. */
 	async #keepFollowed(local: LocalCore<Needs>): Promise<void> {
-		const { subscriptions } = this.#deps;
+		const { subscriptions } = this.#dependencies;
 		const topics = FROM_CORE.flatMap((prefix) =>
 			Array.from(subscriptions.subscribed(prefix), ({ suffix }) => `${prefix}${suffix}`),
 		);
@@ -235,7 +235,7 @@ export class Core<Needs> {
 			onNews: (topic, text) => {
 				if (this.#link?.holder === holder) this.#onNews(topic, text);
 			},
-			charge: ({ client }, weight) => this.#deps.charge(client, weight),
+			charge: ({ client }, weight) => this.#dependencies.charge(client, weight),
 			onEnd: () => {
 				if (this.#link?.holder === holder) this.#link = null;
 			},
@@ -266,9 +266,9 @@ export class Core<Needs> {
 	): Promise<unknown> {
 		const link = await this.#linkSoon();
 		if (link === null) return this.run(method, params, context);
-		const recovered = this.#deps.recover(method.name, params);
+		const recovered = this.#dependencies.recover(method.name, params);
 		if (recovered === undefined) return link.call(method.name, params, context);
-		const begun = this.#deps.clock.monotonic();
+		const begun = this.#dependencies.clock.monotonic();
 		const result = await this.#submitAt(link, method.name, params, context, recovered);
 		this.#submitted.set(recovered.hash, true);
 		return result instanceof AnswerLater ? this.#withHash(result, recovered.hash, begun) : result;
@@ -284,7 +284,7 @@ export class Core<Needs> {
 	): Promise<unknown> {
 		const { trace, requestId } = context;
 		const { hash } = recovered;
-		const span = this.#deps.traces.submission("relay.edge", hash, trace);
+		const span = this.#dependencies.traces.submission("relay.edge", hash, trace);
 		let outcome = "taken";
 		try {
 			return await link.call(method, params, context, recovered, span?.traceparent ?? trace);
@@ -298,7 +298,7 @@ export class Core<Needs> {
 
 	/** It was taken: if the core's process or this one ends before its receipt comes, the client is told so. */
 	#withHash(later: AnswerLater, hash: string, begun: number): AnswerLater {
-		const ended = (why: string) => timedOut(hash, this.#deps.clock.monotonic() - begun, why);
+		const ended = (why: string) => timedOut(hash, this.#dependencies.clock.monotonic() - begun, why);
 		return new AnswerLater((leftMs) => {
 			if (this.#stopping !== null) return Promise.reject(ended(this.#stopping));
 			return new Promise((resolve, reject) => {
@@ -316,7 +316,7 @@ export class Core<Needs> {
 	async #linkSoon(): Promise<CoreLink | null> {
 		const open = this.#openLink();
 		if (open !== null) return open;
-		await pause(this.#deps.clock, this.#deps.timeoutMs, this.#onChange.signal);
+		await pause(this.#dependencies.clock, this.#dependencies.timeoutMs, this.#onChange.signal);
 		if (this.#local !== null) return null;
 		const next = this.#openLink();
 		if (next === null) throw NO_CORE;
@@ -348,13 +348,13 @@ export class Core<Needs> {
 		const before = this.#told.get(hash);
 		this.#told.set(hash, secret);
 		if (before !== undefined && (number === NO_NEWS || before !== secret)) return;
-		this.#deps.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(text));
+		this.#dependencies.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(text));
 	}
 
 	#onNews(topic: string, text: string, standsNow = false): void {
 		// They may have been under way when the last subscriber left.
 		if (!this.#followed.has(topic) || !this.#followed.isNews(topic, text, standsNow)) return;
-		this.#deps.subscriptions.publishAll(topic, oneResult(text));
+		this.#dependencies.subscriptions.publishAll(topic, oneResult(text));
 	}
 
 	/** One of those that wait to follow the topic has its answer. */

@@ -31,7 +31,7 @@ const [NO_HOLDER, NO_DATABASE] = ["no relay has the store", "the database can't 
 /** Runs while this process is not the core. */
 export class CoreFinder implements Component {
 	readonly name = "core";
-	readonly #deps: CoreFinderDependencies;
+	readonly #dependencies: CoreFinderDependencies;
 	readonly #stopping = new AbortController();
 	#running: Promise<void> = Promise.resolve();
 	/** Aborted when the connection has ended. */
@@ -45,12 +45,12 @@ export class CoreFinder implements Component {
 	#isTold = false;
 
 	constructor(dependencies: CoreFinderDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Ms since this process has been connected with a core last; infinite if it never was. */
 	get awayMs(): number {
-		const { core, clock } = this.#deps;
+		const { core, clock } = this.#dependencies;
 		const { remote } = core;
 		return remote === null ? clock.monotonic() - this.#seenAt : remote.silentMs;
 	}
@@ -66,20 +66,20 @@ export class CoreFinder implements Component {
 	}
 
 	async start(): Promise<void> {
-		this.#searchedSince = this.#deps.clock.monotonic();
+		this.#searchedSince = this.#dependencies.clock.monotonic();
 		this.#running = this.#run();
 	}
 
 	async stop(): Promise<void> {
 		this.#stopping.abort();
 		this.#onEnd.abort();
-		this.#deps.core.remote?.close();
+		this.#dependencies.core.remote?.close();
 		await this.#running;
-		await this.#deps.reader.close();
+		await this.#dependencies.reader.close();
 	}
 
 	async #run(): Promise<void> {
-		const { core, clock } = this.#deps;
+		const { core, clock } = this.#dependencies;
 		while (!this.#stopping.signal.aborted) {
 			if (core.local !== null) {
 				core.remote?.close();
@@ -99,19 +99,19 @@ export class CoreFinder implements Component {
 	/** Null if there is none, or the database does not answer. */
 	async #holder(): Promise<Holder | null> {
 		try {
-			const holder = await this.#deps.reader.read();
+			const holder = await this.#dependencies.reader.read();
 			if (holder === null) this.#trouble = NO_HOLDER;
 			return holder;
 		} catch (thrown) {
 			const isOurs = thrown instanceof DatabaseDownError || thrown instanceof DatabaseRefusedError;
 			this.#trouble = isOurs ? thrown.message : NO_DATABASE;
-			this.#deps.log.debug("the row of the core can't be read", { fault: safeError(thrown) });
+			this.#dependencies.log.debug("the row of the core can't be read", { fault: safeError(thrown) });
 			return null;
 		}
 	}
 
 	async #connect(holder: Holder): Promise<void> {
-		const { core, clock, timeoutMs, lookup, log } = this.#deps;
+		const { core, clock, timeoutMs, lookup, log } = this.#dependencies;
 		const events = core.linkEvents(holder);
 		const link = await CoreLink.open(holder, {
 			...events,
@@ -139,7 +139,7 @@ export class CoreFinder implements Component {
 	}
 
 	#ended({ term }: Holder): void {
-		const { core, clock, log } = this.#deps;
+		const { core, clock, log } = this.#dependencies;
 		if (core.remote !== null || this.#isLost) return;
 		this.#seenAt = clock.monotonic();
 		this.#searchedSince = this.#seenAt;
@@ -151,7 +151,7 @@ export class CoreFinder implements Component {
 
 	/** Says once that the search takes long. */
 	#tell(): void {
-		const { core, clock, log } = this.#deps;
+		const { core, clock, log } = this.#dependencies;
 		if (this.#isTold || core.local !== null || clock.monotonic() - this.#searchedSince < AWAY_MS) return;
 		this.#isTold = true;
 		log.warn("no core can be reached", { reason: this.#trouble });

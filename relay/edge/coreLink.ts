@@ -62,7 +62,7 @@ export class CoreLink {
 	/** Whom it leads to. */
 	readonly holder: Holder;
 	readonly #socket: WebSocket;
-	readonly #deps: CoreLinkDependencies;
+	readonly #dependencies: CoreLinkDependencies;
 	readonly #waiting = new Map<number, Waiting>();
 	/** Calls that go out with the next turn of the event loop. */
 	#outgoing: string[] = [];
@@ -76,7 +76,7 @@ export class CoreLink {
 	private constructor(holder: Holder, socket: WebSocket, dependencies: CoreLinkDependencies) {
 		this.holder = holder;
 		this.#socket = socket;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#heardAt = dependencies.clock.monotonic();
 		socket.on("message", (data: Buffer) => this.#read(data));
 		socket.on("pong", (data: Buffer) => this.#ponged(data.toString("latin1")));
@@ -117,7 +117,7 @@ export class CoreLink {
 
 	/** Ms since which the core is known to have been there. */
 	get silentMs(): number {
-		return this.#deps.clock.monotonic() - this.#heardAt;
+		return this.#dependencies.clock.monotonic() - this.#heardAt;
 	}
 
 	/**
@@ -190,11 +190,11 @@ export class CoreLink {
 	#read(data: Buffer): void {
 		const feed = readFeed(data);
 		if (feed !== null) {
-			this.#deps.onShared(feed.number, feed.hash, feed.text);
+			this.#dependencies.onShared(feed.number, feed.hash, feed.text);
 			return;
 		}
 		const message = JSON.parse(data.toString("utf8")) as readonly AnswerMessage[] | TopicMessage;
-		if ("topic" in message) this.#deps.onNews(message.topic, JSON.stringify(message.result));
+		if ("topic" in message) this.#dependencies.onNews(message.topic, JSON.stringify(message.result));
 		else for (const answer of message) this.#answered(answer);
 	}
 
@@ -202,7 +202,7 @@ export class CoreLink {
 		const waiting = this.#waiting.get(id);
 		if (waiting === undefined) return;
 		this.#waiting.delete(id);
-		if (charge !== undefined && waiting.context !== null) this.#deps.charge(waiting.context, charge);
+		if (charge !== undefined && waiting.context !== null) this.#dependencies.charge(waiting.context, charge);
 		if (error !== undefined) waiting.reject(errorOf(error));
 		else if (later === true) waiting.resolve(this.#later(id, waiting.context));
 		else waiting.resolve(result);
@@ -223,9 +223,9 @@ export class CoreLink {
 	#beat(): Timer {
 		this.#lastPing += 1;
 		const name = String(this.#lastPing);
-		this.#pings.set(name, this.#deps.clock.monotonic());
+		this.#pings.set(name, this.#dependencies.clock.monotonic());
 		this.#socket.ping(name);
-		const { clock, timeoutMs } = this.#deps;
+		const { clock, timeoutMs } = this.#dependencies;
 		return clock.after(PING_PART * timeoutMs, () => {
 			// One that closes has had its time.
 			if (!this.isOpen || this.silentMs > timeoutMs) this.#socket.terminate();
@@ -245,6 +245,6 @@ export class CoreLink {
 		this.#timer.cancel();
 		for (const { reject } of this.#waiting.values()) reject(UNANSWERED);
 		this.#waiting.clear();
-		this.#deps.onEnd();
+		this.#dependencies.onEnd();
 	}
 }

@@ -49,14 +49,14 @@ const UNANSWERED = jsonAnswer(503, { error: "no core answered, try again" }, { "
 
 /** The client of one core at a time. */
 export class CoreRequests {
-	readonly #deps: CoreRequestsDependencies;
+	readonly #dependencies: CoreRequestsDependencies;
 	#client: HttpClient | null = null;
 	#holder: Holder | null = null;
 	/** Event streams of clients here. */
 	#streams = 0;
 
 	constructor(dependencies: CoreRequestsDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Event streams that are passed on to clients here. */
@@ -135,7 +135,7 @@ export class CoreRequests {
 		this.#holder = holder;
 		this.#client = new HttpClient(
 			{ url: holder.address, connections: CONNECTIONS, connectMs: CONNECT_MS },
-			this.#deps,
+			this.#dependencies,
 		);
 		return this.#client;
 	}

@@ -63,7 +63,7 @@ const TEXT = { binary: false };
 
 /** All edges of the core. */
 export class EdgeServer {
-	readonly #deps: EdgeServerDependencies;
+	readonly #dependencies: EdgeServerDependencies;
 	readonly #isAllowed: ((header: string | undefined) => boolean) | null;
 	readonly #server = new WebSocketServer({
 		noServer: true,
@@ -81,7 +81,7 @@ export class EdgeServer {
 
 	/** `secret`: what edges must show. */
 	constructor({ secret }: { readonly secret: string }, dependencies: EdgeServerDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#isAllowed = bearerCheck(secret);
 	}
 
@@ -109,7 +109,7 @@ export class EdgeServer {
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
 			const edge: Edge = new Edge(
 				websocket,
-				{ ...this.#deps, service },
+				{ ...this.#dependencies, service },
 				{
 					since: (since) => this.#since(since),
 					news: () => this.#news,
@@ -162,7 +162,7 @@ interface Feed {
 /** One edge. */
 class Edge {
 	readonly #socket: WebSocket;
-	readonly #deps: EdgeDependencies;
+	readonly #dependencies: EdgeDependencies;
 	readonly #feed: Feed;
 	readonly #ends = new Map<string, () => void>();
 	/** Of the calls whose results are waited for, by their ids. */
@@ -182,7 +182,7 @@ class Edge {
 
 	constructor(socket: WebSocket, dependencies: EdgeDependencies, feed: Feed) {
 		this.#socket = socket;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#feed = feed;
 		this.#acceptMs = ACCEPT_PART * dependencies.timeoutMs;
 		this.#heardAt = dependencies.clock.monotonic();
@@ -213,14 +213,14 @@ class Edge {
 	/** Takes nothing more, and closes the connection once what was taken is answered, within half a second. */
 	async leave(): Promise<void> {
 		this.#leaving = new AbortController();
-		if (this.#inFlight > 0) await pause(this.#deps.clock, LEAVE_MS, this.#leaving.signal);
+		if (this.#inFlight > 0) await pause(this.#dependencies.clock, LEAVE_MS, this.#leaving.signal);
 		this.#flush();
 		this.#socket.close(1001, "no core any more");
 	}
 
 	/** Cuts it off when it gives no sign: what is written to it would be kept for nobody. */
 	#watching(): Timer {
-		const { clock } = this.#deps;
+		const { clock } = this.#dependencies;
 		return clock.after(this.#acceptMs, () => {
 			if (clock.monotonic() - this.#heardAt > this.#acceptMs) this.#socket.terminate();
 			else this.#watch = this.#watching();
@@ -229,7 +229,7 @@ class Edge {
 
 	/** False if what comes now is late: see ACCEPT_PART. */
 	#hears(): boolean {
-		const now = this.#deps.clock.monotonic();
+		const now = this.#dependencies.clock.monotonic();
 		const isLate = now - this.#heardAt > this.#acceptMs;
 		this.#heardAt = now;
 		if (isLate) this.#socket.terminate();
@@ -243,7 +243,7 @@ class Edge {
 		};
 		const fail = (thrown: unknown): void => {
 			if (readError(thrown) === null)
-				this.#deps.log.error("a call failed", {
+				this.#dependencies.log.error("a call failed", {
 					method,
 					request: from?.id ?? undefined,
 					fault: safeError(thrown),
@@ -270,7 +270,7 @@ class Edge {
 				this.#answer(resultMessage(id, true, 0));
 			} else if (from !== undefined) {
 				const context = new RemoteContext(from, tx, trace);
-				const running = this.#deps.service.call(method, params, context, charge);
+				const running = this.#dependencies.service.call(method, params, context, charge);
 				if (running instanceof Promise || running instanceof AnswerLater) {
 					this.#inFlight += 1;
 					Promise.resolve(running)
@@ -299,7 +299,7 @@ class Edge {
 	}
 
 	async #follow(id: number, topic: string): Promise<void> {
-		const end = await this.#deps.service.follow(
+		const end = await this.#dependencies.service.follow(
 			topic,
 			(current) => {
 				this.#answer(resultMessage(id, current, 0));

@@ -14,14 +14,14 @@ interface FeedPublisherDependencies {
 }
 
 export class FeedPublisher implements Publisher {
-	readonly #deps: FeedPublisherDependencies;
+	readonly #dependencies: FeedPublisherDependencies;
 
 	constructor(dependencies: FeedPublisherDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	publish(topic: string, make: () => unknown): void {
-		const { subscriptions, edges, core } = this.#deps;
+		const { subscriptions, edges, core } = this.#dependencies;
 		if (topic !== PENDING_TRANSACTIONS) {
 			subscriptions.publish(topic, make);
 			return;

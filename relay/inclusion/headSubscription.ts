@@ -42,7 +42,7 @@ const SUBSCRIBE = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe
 /** `eth_subscribe newHeads` on one connection at a time. */
 export class HeadSubscription {
 	readonly #options: HeadSubscriptionOptions;
-	readonly #deps: HeadSubscriptionDependencies;
+	readonly #dependencies: HeadSubscriptionDependencies;
 	#socket: WebSocket | null = null;
 	/** The subscription's id, once the node has confirmed it. */
 	#id: string | null = null;
@@ -55,7 +55,7 @@ export class HeadSubscription {
 
 	constructor(options: HeadSubscriptionOptions, dependencies: HeadSubscriptionDependencies) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Whether the node announces heads, as far as is known. */
@@ -86,7 +86,7 @@ export class HeadSubscription {
 	}
 
 	#connect(): void {
-		const { clock, lookup } = this.#deps;
+		const { clock, lookup } = this.#dependencies;
 		const socket = new WebSocket(this.#options.url, {
 			perMessageDeflate: false,
 			maxPayload: MAX_MESSAGE_BYTES,
@@ -120,7 +120,7 @@ export class HeadSubscription {
 		const { subscription, result } = fieldsOf(message.params) ?? {};
 		if (message.method !== "eth_subscription" || this.#id === null || subscription !== this.#id) return;
 		const hash = readHash(fieldsOf(result)?.hash);
-		if (hash !== null) this.#deps.onHead(hash);
+		if (hash !== null) this.#dependencies.onHead(hash);
 	}
 
 	#subscribed(socket: WebSocket, id: string): void {
@@ -128,22 +128,22 @@ export class HeadSubscription {
 		this.#id = id;
 		this.#tries = 0;
 		this.#isOutageLogged = false;
-		this.#deps.log.info("heads are announced by the node");
+		this.#dependencies.log.info("heads are announced by the node");
 		this.#ping(socket);
-		this.#deps.onChange();
+		this.#dependencies.onChange();
 	}
 
 	#ping(socket: WebSocket): void {
 		this.#isAnswering = false;
 		socket.ping();
-		this.#timer = this.#deps.clock.after(this.#options.pingMs ?? PING_MS, () => {
+		this.#timer = this.#dependencies.clock.after(this.#options.pingMs ?? PING_MS, () => {
 			if (this.#isAnswering) this.#ping(socket);
 			else socket.terminate();
 		});
 	}
 
 	#closed(fault: unknown): void {
-		const { clock, log, random, onChange } = this.#deps;
+		const { clock, log, random, onChange } = this.#dependencies;
 		this.#timer?.cancel();
 		this.#socket = null;
 		const wasLive = this.live;

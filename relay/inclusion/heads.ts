@@ -69,7 +69,7 @@ export class HeadTracker implements Component {
 	/** Age of the tracked head, and the difference of the clocks. */
 	readonly times: HeadTimes;
 	readonly #options: HeadTrackerOptions;
-	readonly #deps: HeadTrackerDependencies;
+	readonly #dependencies: HeadTrackerDependencies;
 	readonly #subscription: HeadSubscription | null;
 	readonly #listeners: ((update: ChainUpdate) => Promise<void>)[] = [];
 	readonly #stopping = new AbortController();
@@ -96,7 +96,7 @@ export class HeadTracker implements Component {
 
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		const { clock, log, lookup, random = Math.random, onDifference } = dependencies;
 		this.times = new HeadTimes({ slot: dependencies.slots }, { clock, onDifference });
 		const onHead = (hash: string) => this.#onAnnounced(hash);
@@ -154,7 +154,7 @@ export class HeadTracker implements Component {
 	/** What is wrong with the heads that the node has answered with in the last slot, for the operator; null: nothing. */
 	get trouble(): string | null {
 		const misfit = this.#misfit;
-		return misfit === null || misfit.until < this.#deps.clock.monotonic() ? null : misfit.trouble;
+		return misfit === null || misfit.until < this.#dependencies.clock.monotonic() ? null : misfit.trouble;
 	}
 
 	/** Starts to follow the chain, without waiting for the node. */
@@ -172,7 +172,7 @@ export class HeadTracker implements Component {
 	}
 
 	async #follow(): Promise<void> {
-		const { clock, log } = this.#deps;
+		const { clock, log } = this.#dependencies;
 		while (!this.#stopping.signal.aborted) {
 			this.#rest = new AbortController();
 			try {
@@ -191,7 +191,7 @@ export class HeadTracker implements Component {
 	}
 
 	#restMs(): number {
-		const { slots } = this.#deps;
+		const { slots } = this.#dependencies;
 		const { pollMs = Math.min(MAX_POLL_MS, slots.ms / 4), safetyPollMs } = this.#options;
 		if (this.#isUnavailable) return pollMs;
 		if (this.#checkAgain) return Math.min(pollMs, CHECK_AGAIN_MS);
@@ -215,7 +215,7 @@ export class HeadTracker implements Component {
 			this.#rest.abort();
 			return;
 		}
-		const until = this.#deps.clock.monotonic() + this.#deps.slots.ms;
+		const until = this.#dependencies.clock.monotonic() + this.#dependencies.slots.ms;
 		this.#announced = { hash, until };
 		this.#rest.abort();
 	}
@@ -229,7 +229,7 @@ export class HeadTracker implements Component {
 			for (const listener of this.#listeners) await this.#call(listener, update);
 		}
 		this.#isAgainDue = false;
-		const { clock } = this.#deps;
+		const { clock } = this.#dependencies;
 		const begun = clock.monotonic();
 		const wasAnnounced = this.#announced !== null;
 		if (this.#announced !== null && this.#announced.until < begun) this.#announced = null;
@@ -246,7 +246,7 @@ export class HeadTracker implements Component {
 			return;
 		}
 		await this.#noteTimes(found.update);
-		const next = await this.#deps.nextBlock(found.update.head);
+		const next = await this.#dependencies.nextBlock(found.update.head);
 		if (this.#stopping.signal.aborted) return;
 		const isFirst = this.#chain.length === 0;
 		this.#chain = found.chain;
@@ -271,7 +271,7 @@ export class HeadTracker implements Component {
 		}
 		const kept = this.#chain.find((block) => block.hash === hash);
 		if (kept !== undefined) return kept;
-		if (whole) return readBlock(json, this.#deps.recoveries);
+		if (whole) return readBlock(json, this.#dependencies.recoveries);
 		const block = await this.#blockByHash(hash);
 		this.#checkAgain = block === null;
 		return block;
@@ -289,17 +289,17 @@ export class HeadTracker implements Component {
 			this.#backSince = null;
 			return true;
 		}
-		const now = this.#deps.clock.monotonic();
+		const now = this.#dependencies.clock.monotonic();
 		this.#backSince ??= now;
-		if (now - this.#backSince < Math.max(BACK_MS, this.#deps.slots.ms / 2)) return false;
+		if (now - this.#backSince < Math.max(BACK_MS, this.#dependencies.slots.ms / 2)) return false;
 		this.#backSince = null;
 		return true;
 	}
 
 	/** Whether a head that does not lead to the tracked one may be followed. */
 	async #fits(tracked: Block | null, head: Block): Promise<boolean> {
-		const { clock, slots, log } = this.#deps;
-		const verdict = await judgeLeap(tracked, head, this.#deps);
+		const { clock, slots, log } = this.#dependencies;
+		const verdict = await judgeLeap(tracked, head, this.#dependencies);
 		if (verdict.ok) return true;
 		const { trouble } = verdict;
 		if (trouble === null) return false;
@@ -311,7 +311,7 @@ export class HeadTracker implements Component {
 
 	/** Shows the new blocks to the slots; after a start or a gap, with the blocks before them if the node tells these soon. */
 	async #noteTimes({ applied }: ChainUpdate): Promise<void> {
-		const { slots, node } = this.#deps;
+		const { slots, node } = this.#dependencies;
 		const [first] = applied;
 		if (first === undefined) return;
 		const numbers = slots.missingBefore(first);
@@ -346,7 +346,7 @@ export class HeadTracker implements Component {
 		for (let left = BLOCK_TRIES; left > 0 && json === null; left--)
 			json = await this.#ask("eth_getBlockByHash", [hash, true]);
 		if (json === null) return null;
-		const block = await readBlock(json, this.#deps.recoveries);
+		const block = await readBlock(json, this.#dependencies.recoveries);
 		if (block.hash !== hash) throw new UpstreamError("notJsonRpc");
 		return block;
 	}
@@ -364,7 +364,7 @@ export class HeadTracker implements Component {
 	 * and take more memory, if it were asked for again.
 	 */
 	#firstAnswer(call: Parameters<JsonRpcClient["call"]>[0]): ReturnType<JsonRpcClient["call"]> {
-		const { node, clock } = this.#deps;
+		const { node, clock } = this.#dependencies;
 		const until = clock.monotonic() + BLOCK_MS;
 		return new Promise((resolve, reject) => {
 			let open = 0;
@@ -396,12 +396,12 @@ export class HeadTracker implements Component {
 		this.#unannounced += 1;
 		if (this.#unannounced < UNANNOUNCED) return;
 		this.#unannounced = 0;
-		this.#deps.log.warn("the node announces no heads any more: subscribing anew");
+		this.#dependencies.log.warn("the node announces no heads any more: subscribing anew");
 		this.#subscription?.restart();
 	}
 
 	#logChange(update: ChainUpdate, isFirst: boolean, ms: number): void {
-		const { log } = this.#deps;
+		const { log } = this.#dependencies;
 		const block = update.head.number;
 		if (update.gap && !isFirst) log.warn("blocks were missed", { block });
 		else if (update.reverted.length > 0) log.info("reorganisation", { block, count: update.reverted.length });
@@ -412,7 +412,7 @@ export class HeadTracker implements Component {
 		try {
 			await listener(update);
 		} catch (thrown) {
-			this.#deps.log.error("a listener to heads failed", {
+			this.#dependencies.log.error("a listener to heads failed", {
 				block: update.head.number,
 				fault: safeError(thrown),
 			});

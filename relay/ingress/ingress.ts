@@ -138,7 +138,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	);
 	registry.gauge("relay_unread_bytes", "Bytes that wait for clients to read them", () => unread.bytes);
 	const common = { ...options.connections, host, maxBodyBytes };
-	const deps = { readAddress, limiter, unread, log, clock };
+	const shared = { readAddress, limiter, unread, log, clock };
 	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
 	const { adminToken, state } = options;
 	const pages = createPages(
@@ -167,7 +167,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			errorPage: pages.error,
 		},
 		{
-			...deps,
+			...shared,
 			post,
 			standby: takeover("http"),
 			...websocketOf(searcherPort === undefined ? websocket : null, edges),
@@ -186,12 +186,12 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				...dependencies.recordRoutes.filter(({ path }) => path.startsWith(MEV_SHARE)),
 			],
 		};
-		servers.push(createHttpServer(searchers, { ...deps, websocket, standby: takeover("searchers") }));
+		servers.push(createHttpServer(searchers, { ...shared, websocket, standby: takeover("searchers") }));
 	}
 	if (metricsPort !== undefined) {
 		const routes = [openMetricsRoute(registry)];
 		const operators = { ...common, name: "metrics", port: metricsPort, rpcPaths: [], routes };
-		servers.push(createHttpServer(operators, { ...deps, standby: takeover("metrics") }));
+		servers.push(createHttpServer(operators, { ...shared, standby: takeover("metrics") }));
 	}
 	return {
 		name: "ingress",

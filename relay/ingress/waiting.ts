@@ -144,7 +144,7 @@ export class WaitingServers {
 			routes: [],
 			announcement: "listening, not ready yet",
 		};
-		const deps = { readAddress, limiter, clock, log, websocket: REFUSING_WEBSOCKET };
+		const dependencies = { readAddress, limiter, clock, log, websocket: REFUSING_WEBSOCKET };
 		const main = createHttpServer(
 			{
 				...common,
@@ -161,18 +161,18 @@ export class WaitingServers {
 				],
 			},
 			{
-				...deps,
+				...dependencies,
 				post,
 				proxy: { handle: (request, _, { refuse }) => refuse(notServingAnswer(request, WHY)) },
 			},
 		);
 		const servers = [main];
 		if (searcherPort !== undefined) {
-			servers.push(createHttpServer({ ...common, name: "searchers", port: searcherPort }, deps));
+			servers.push(createHttpServer({ ...common, name: "searchers", port: searcherPort }, dependencies));
 		}
 		if (metricsPort !== undefined) {
 			const routes = [openMetricsRoute(registry)];
-			servers.push(createHttpServer({ ...common, name: "metrics", port: metricsPort, routes }, deps));
+			servers.push(createHttpServer({ ...common, name: "metrics", port: metricsPort, routes }, dependencies));
 		}
 		return servers;
 	}

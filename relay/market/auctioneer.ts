@@ -55,7 +55,7 @@ interface AuctioneerParts {
 /** Sees to it that builders get enough of the bids on each target. */
 export class Auctioneer {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget" | "secret">;
-	readonly #deps: Pick<
+	readonly #dependencies: Pick<
 		MarketDependencies,
 		"transactions" | "tip" | "sender" | "slot" | "background" | "clock"
 	>;
@@ -76,7 +76,7 @@ export class Auctioneer {
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: AuctioneerParts) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#parts = parts;
 		const { bids, table } = parts;
 		this.#lives = new BidLives({ bids, table, nextBlock: () => this.#nextBlock() });
@@ -139,7 +139,7 @@ export class Auctioneer {
 	#endOverdue(head: number): void {
 		const { bids, table } = this.#parts;
 		for (const target of bids.targets()) {
-			const isPending = this.#deps.transactions.pool.get(target) !== undefined;
+			const isPending = this.#dependencies.transactions.pool.get(target) !== undefined;
 			for (const bid of bids.of(target)) {
 				const isPast = bid.lastBlock <= head;
 				if (isPast && this.#lives.drop(bid)) table.change(bid.record, bid.lastBlock, { stage: "NOT_PLACED" });
@@ -155,7 +155,7 @@ export class Auctioneer {
 		this.rounds.forget(head);
 		for (const [target, held] of this.#held) if (held.block <= head) this.#forgetHeld(target, held);
 		for (const target of this.#recorded.keys())
-			if (this.#deps.transactions.pool.get(target) === undefined) this.#recorded.delete(target);
+			if (this.#dependencies.transactions.pool.get(target) === undefined) this.#recorded.delete(target);
 	}
 
 	/** Starts no further work. */
@@ -170,11 +170,11 @@ export class Auctioneer {
 		for (const target of targets) this.#changed.add(target);
 		if (this.#changed.size === 0 || this.#isWorking) return;
 		this.#isWorking = true;
-		this.#deps.background.run("bids", () => this.#work());
+		this.#dependencies.background.run("bids", () => this.#work());
 	}
 
 	async #work(): Promise<void> {
-		const { clock } = this.#deps;
+		const { clock } = this.#dependencies;
 		try {
 			while (this.#changed.size > 0) {
 				// What is replaced, or comes meanwhile, is seen at once.
@@ -194,7 +194,7 @@ export class Auctioneer {
 		const { bids, table } = this.#parts;
 		this.#changed.delete(target);
 		const block = this.#nextBlock();
-		const timestamp = this.#deps.tip.next()?.timestamp ?? 0;
+		const timestamp = this.#dependencies.tip.next()?.timestamp ?? 0;
 		const state = this.#stateOf(target, block);
 		const all = bids.of(target).filter((bid) => isFor(bid, block));
 		for (const bid of all)
@@ -230,7 +230,7 @@ export class Auctioneer {
 
 	/** The slots of each target at a builder: fewer where its requests of a chain slot don't reach for all, but two at least. */
 	#slotsAt(builder: string): number {
-		const { sender, slot } = this.#deps;
+		const { sender, slot } = this.#dependencies;
 		const requests = sender.perSecond(builder) * (slot.ms / 1_000);
 		const each = Math.floor(requests / Math.max(1, this.#parts.bids.targetCount));
 		return Math.max(MIN_SLOTS, Math.min(this.#options.bidsPerTarget, each));
@@ -239,7 +239,7 @@ export class Auctioneer {
 	/** The target's state if builders have it for `block`; else null, and no bid on it is sent. */
 	#stateOf(hash: string, block: number): TargetState | null {
 		const { simulation, refundingBuilders } = this.#parts;
-		const { pool } = this.#deps.transactions;
+		const { pool } = this.#dependencies.transactions;
 		const entry = pool.get(hash);
 		if (entry === undefined || !pool.isSentFor(entry, block)) return null;
 		const target = simulation.target(hash);
@@ -254,7 +254,7 @@ export class Auctioneer {
 	/** Sends and cancels bundles so that each builder holds the bids that `wantedAt` it. */
 	#apply(target: string, held: Held, wantedAt: (builder: string) => readonly Bid[]): void {
 		const { bids, refundingBuilders } = this.#parts;
-		const { clock } = this.#deps;
+		const { clock } = this.#dependencies;
 		const { block } = held;
 		held.due?.cancel();
 		held.due = null;
@@ -306,7 +306,7 @@ export class Auctioneer {
 	}
 
 	#cancel(bid: Bid, builders: readonly string[], block: number): void {
-		const { sender } = this.#deps;
+		const { sender } = this.#dependencies;
 		sender.cancelBundle(backrunName(bid), block, builders, (delivery) => {
 			this.#parts.table.delivered(bid.record, block, delivery);
 			this.#recordCancelOnTarget(bid.target, block, delivery);
@@ -315,7 +315,7 @@ export class Auctioneer {
 
 	/** If the target has ended, records the builder's response to the cancel in the target's events too. */
 	#recordCancelOnTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
-		const { transactions } = this.#deps;
+		const { transactions } = this.#dependencies;
 		if (transactions.pool.get(target) !== undefined) return;
 		transactions.delivered(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
 	}
@@ -329,7 +329,7 @@ export class Auctioneer {
 		}: { readonly builders: readonly string[]; readonly slot: number; readonly block: number },
 	): void {
 		const { table } = this.#parts;
-		const { transactions, sender, tip } = this.#deps;
+		const { transactions, sender, tip } = this.#dependencies;
 		const entry = transactions.pool.get(bid.target);
 		const next = tip.next();
 		if (entry === undefined || next?.number !== block) return;
@@ -366,11 +366,11 @@ export class Auctioneer {
 	#recordBid({ target, record: { hash } }: Bid): void {
 		const recorded = this.#recorded.get(target) ?? new Set();
 		this.#recorded.set(target, recorded);
-		if (!recorded.has(hash)) this.#deps.transactions.bid(target, hash);
+		if (!recorded.has(hash)) this.#dependencies.transactions.bid(target, hash);
 		recorded.add(hash);
 	}
 
 	#nextBlock(): number {
-		return this.#deps.tip.next()?.number ?? 0;
+		return this.#dependencies.tip.next()?.number ?? 0;
 	}
 }

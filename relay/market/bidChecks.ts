@@ -25,7 +25,7 @@ interface BidChecksParts {
 
 /** Runs the checks. */
 export class BidChecks {
-	readonly #deps: Pick<MarketDependencies, "tip" | "background" | "clock">;
+	readonly #dependencies: Pick<MarketDependencies, "tip" | "background" | "clock">;
 	readonly #parts: BidChecksParts;
 	readonly #listener: BidChecksListener;
 	/** By target. */
@@ -33,7 +33,7 @@ export class BidChecks {
 	#stopped = false;
 
 	constructor(dependencies: MarketDependencies, parts: BidChecksParts, listener: BidChecksListener) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#parts = parts;
 		this.#listener = listener;
 	}
@@ -41,7 +41,7 @@ export class BidChecks {
 	/** Simulates a bid for the next block in the target's current state `basis`, unless that is already under way. */
 	check(bid: Bid, basis: string): void {
 		const { bids, simulation } = this.#parts;
-		const { background, tip } = this.#deps;
+		const { background, tip } = this.#dependencies;
 		const target = simulation.target(bid.target);
 		if (this.#stopped || target === null || bid.runningCheck?.basis === basis) return;
 		const block = tip.next()?.number ?? 0;
@@ -79,7 +79,7 @@ export class BidChecks {
 
 	#retry(target: string): void {
 		if (this.#retries.has(target) || this.#stopped) return;
-		const timer = this.#deps.clock.after(NO_RESULT_MS, () => {
+		const timer = this.#dependencies.clock.after(NO_RESULT_MS, () => {
 			this.#retries.delete(target);
 			for (const bid of this.#parts.bids.of(target))
 				if (bid.lastCheck?.result !== "passed") bid.lastCheck = null;

@@ -57,19 +57,19 @@ interface BiddingParts {
 /** Accepts or rejects bids. */
 export class Bidding {
 	readonly #options: Pick<MarketOptions, "rules" | "bidding">;
-	readonly #deps: Pick<MarketDependencies, "tip" | "clock" | "blobProofs">;
+	readonly #dependencies: Pick<MarketDependencies, "tip" | "clock" | "blobProofs">;
 	readonly #parts: BiddingParts;
 	#seq = 0;
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: BiddingParts) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#parts = parts;
 	}
 
 	/** Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing. */
 	async bid(request: BidRequest, entry: BundleEntry): Promise<BundleOutcome> {
-		const { tip, clock } = this.#deps;
+		const { tip, clock } = this.#dependencies;
 		const { simulation } = this.#parts;
 		const { rules } = this.#options;
 		const early = this.#unavailable(request);
@@ -78,7 +78,7 @@ export class Bidding {
 			{ raw: request.backrun, i: 0, count: 1 },
 			request.network,
 			rules,
-			this.#deps,
+			this.#dependencies,
 		);
 		if ("outcome" in raw) return raw;
 		const decoded = decodeTransaction(raw);

@@ -95,14 +95,14 @@ const SLICE_BYTES = 64 * 1024;
 /** Finds targets, and simulates backruns and plain bundles. */
 export class BundleSimulation {
 	readonly #options: Pick<MarketOptions, "feeRecipientOf">;
-	readonly #deps: Pick<
+	readonly #dependencies: Pick<
 		MarketDependencies,
 		"transactions" | "accounts" | "tip" | "simulations" | "onLaterHead"
 	>;
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** The pending transaction with this hash if it is shared with searchers, else null. */
@@ -117,7 +117,7 @@ export class BundleSimulation {
 	target(hash: string): BidTarget | null {
 		const entry = this.#sharedEntry(hash);
 		if (entry === null) return null;
-		const { ready } = this.#deps.transactions.pool.transactionsOf(entry.transaction.tx.from);
+		const { ready } = this.#dependencies.transactions.pool.transactionsOf(entry.transaction.tx.from);
 		const index = ready.indexOf(entry);
 		if (index < 0) return null;
 		const chain = ready.slice(0, index + 1);
@@ -130,7 +130,7 @@ export class BundleSimulation {
 	 * must be simulated again.
 	 */
 	basis(target: BidTarget): string {
-		const { tip } = this.#deps;
+		const { tip } = this.#dependencies;
 		const next = tip.next();
 		const block = [tip.head()?.hash, next?.timestamp, next?.published?.prevRandao];
 		const { path, refundRecipient } = target.entry.transaction;
@@ -147,7 +147,7 @@ export class BundleSimulation {
 		{ backrun, client, signal }: SimulatedBid,
 		block: number,
 	): Promise<BidVerdict> {
-		const { accounts, simulations, tip } = this.#deps;
+		const { accounts, simulations, tip } = this.#dependencies;
 		const next = tip.next();
 		if (next === null) return { kind: "unavailable" };
 		const { from } = target.entry.transaction.tx;
@@ -204,13 +204,15 @@ export class BundleSimulation {
 
 	async #plain({ transactions, client, block, next, priority, signal }: PlainTrial): Promise<PlainVerdict> {
 		const senders = [...new Set(transactions.map(({ tx }) => tx.from))];
-		const states = await Promise.all(senders.map((sender) => this.#deps.accounts.get(sender, client)));
+		const states = await Promise.all(
+			senders.map((sender) => this.#dependencies.accounts.get(sender, client)),
+		);
 		const accounts = new Map(states.map((state) => [state.address, state]));
 		for (const [entry, { tx }] of transactions.entries()) {
 			const error = accountProblem(tx, accounts.get(tx.from), entry === 0);
 			if (error !== null) return { kind: "fails", entry, error };
 		}
-		const outcomes = await this.#deps.simulations.simulate({
+		const outcomes = await this.#dependencies.simulations.simulate({
 			block: blockContext(next, this.#options.feeRecipientOf(), block),
 			client,
 			priority,
@@ -234,7 +236,7 @@ export class BundleSimulation {
 	 * simulation (anvil does), or the sender's account is another one than was cached. Charged to `client`. Throws UpstreamError.
 	 */
 	async #isOutdated(sender: string, client: string, stateBlock: number): Promise<boolean> {
-		const { accounts, onLaterHead } = this.#deps;
+		const { accounts, onLaterHead } = this.#dependencies;
 		const before = await accounts.get(sender, client);
 		const now = await accounts.fresh(sender, client);
 		if (now.block > stateBlock) onLaterHead();
@@ -242,12 +244,14 @@ export class BundleSimulation {
 	}
 
 	#sharedEntry(hash: string): PoolEntry | null {
-		const entry = this.#deps.transactions.pool.get(hash);
+		const entry = this.#dependencies.transactions.pool.get(hash);
 		return entry?.durable === true && this.#isShared(entry) ? entry : null;
 	}
 
 	#isShared({ transaction: { tx, sharing } }: PoolEntry): boolean {
-		return sharing !== "never" && this.#deps.transactions.records.get(tx.hash)?.record.shared === true;
+		return (
+			sharing !== "never" && this.#dependencies.transactions.records.get(tx.hash)?.record.shared === true
+		);
 	}
 }
 

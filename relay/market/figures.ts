@@ -41,7 +41,7 @@ const DIGITS = 7;
 
 /** Keeps them. */
 export class SearcherFigures {
-	readonly #deps: FiguresDependencies;
+	readonly #dependencies: FiguresDependencies;
 	readonly #shares: Shares;
 	readonly #byOwner = new Map<string, Map<number, Row>>();
 	/** In the order in which they were made. */
@@ -52,13 +52,13 @@ export class SearcherFigures {
 	readonly #unwritten = new Set<string>();
 
 	constructor({ maxDays, maxPerClient }: FiguresOptions, dependencies: FiguresDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#shares = new Shares({ total: maxDays, perClient: maxPerClient });
 	}
 
 	/** Loads what is stored. */
 	async load(): Promise<void> {
-		const { kv, damaged } = this.#deps;
+		const { kv, damaged } = this.#dependencies;
 		for await (const [key, bytes] of kv.range(...prefixRange(SEARCHER_DAY))) {
 			const [day, owner] = [
 				Number(key.slice(SEARCHER_DAY.length, SEARCHER_DAY.length + DIGITS)),
@@ -92,7 +92,7 @@ export class SearcherFigures {
 	/** Writes what has changed; what can't be written now is with the next call. */
 	write(): void {
 		if (this.#unwritten.size === 0) return;
-		const { kv, background, log } = this.#deps;
+		const { kv, background, log } = this.#dependencies;
 		const keys = [...this.#unwritten];
 		this.#unwritten.clear();
 		background.run("figures", async () => {

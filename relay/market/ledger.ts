@@ -47,19 +47,19 @@ type LedgerDependencies = Pick<MarketDependencies, "kv" | "damaged" | "payments"
 
 /** Keeps payments and sums them. */
 export class PaymentLedger {
-	readonly #deps: LedgerDependencies;
+	readonly #dependencies: LedgerDependencies;
 	/** By hash. */
 	readonly #blocks = new Map<string, KnownBlock>();
 	/** Null after a change, until it is asked for. */
 	#sums: Sums | null = null;
 
 	constructor(dependencies: LedgerDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Loads the stored payments; call before the first block. */
 	async load(): Promise<void> {
-		const { kv, damaged } = this.#deps;
+		const { kv, damaged } = this.#dependencies;
 		for await (const [key, bytes] of kv.range(...prefixRange(PAYMENTS))) {
 			const [, number, hash = ""] = key.split("/");
 			damaged.tried(key, () => {
@@ -100,7 +100,7 @@ export class PaymentLedger {
 		const fresh = payments.filter(({ target }) => !before.some((one) => one.target === target));
 		if (fresh.length === 0) return;
 		const entry = { ...block, payments: [...before, ...fresh] };
-		await put(this.#deps.kv, [entry]);
+		await put(this.#dependencies.kv, [entry]);
 		this.#blocks.set(block.hash, { ...entry, isCanonical: known?.isCanonical ?? true });
 		this.#sums = null;
 	}
@@ -110,7 +110,7 @@ export class PaymentLedger {
 		for (const { hash } of reverted) this.#setCanonical(hash, false);
 		for (const { hash } of applied) this.#setCanonical(hash, true);
 		if (this.#blocks.size === 0) return;
-		const { background, kv, log } = this.#deps;
+		const { background, kv, log } = this.#dependencies;
 		const old = [...this.#blocks.values()].filter(({ number }) => number + RECORD_BLOCKS <= head.number);
 		for (const { hash } of old) this.#blocks.delete(hash);
 		if (old.length > 0) this.#sums = null;
@@ -131,7 +131,7 @@ export class PaymentLedger {
 	async #verify(head: number): Promise<void> {
 		for (const block of this.#blocks.values()) {
 			if (block.number <= head - REORG_BLOCKS) continue;
-			const hash = await this.#deps.payments.canonicalHash(block.number);
+			const hash = await this.#dependencies.payments.canonicalHash(block.number);
 			this.#setCanonical(block.hash, hash === block.hash);
 		}
 	}

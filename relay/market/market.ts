@@ -48,13 +48,13 @@ export class SearcherMarket {
 	readonly #bidding: Bidding;
 	readonly #plain: PlainBundles;
 	readonly #settlement: Settlement;
-	readonly #deps: MarketDependencies;
+	readonly #dependencies: MarketDependencies;
 	readonly #canSimulate: () => boolean;
 
 	/** It listens to the records from now on. */
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
 		const { transactions, sender, clock, publisher, view } = dependencies;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.refundingBuilders = sender
 			.names()
 			.filter((name) => sender.terms(name, options.refundPercent) !== null);
@@ -132,7 +132,7 @@ export class SearcherMarket {
 	}
 
 	get #head(): number {
-		return this.#deps.tip.head()?.number ?? -1;
+		return this.#dependencies.tip.head()?.number ?? -1;
 	}
 
 	/** Whether the bidder of a bundle has a record at a builder. */
@@ -153,7 +153,7 @@ export class SearcherMarket {
 
 	/** Shows a transaction to searchers. */
 	#publish(hash: string): void {
-		const { transactions, publisher } = this.#deps;
+		const { transactions, publisher } = this.#dependencies;
 		const known = transactions.records.get(hash);
 		if (known === undefined) return;
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(known.transaction.tx));
@@ -199,10 +199,10 @@ export class SearcherMarket {
 		try {
 			const timed = this.#timed(request);
 			const outcome = "outcome" in timed ? timed : await consider(timed, entry);
-			this.#deps.onBundle(kind, outcome.outcome === "rejected" ? outcome.code : "accepted");
+			this.#dependencies.onBundle(kind, outcome.outcome === "rejected" ? outcome.code : "accepted");
 			return outcome;
 		} catch (thrown) {
-			this.#deps.onBundle(kind, "failed");
+			this.#dependencies.onBundle(kind, "failed");
 			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
 		} finally {
 			if (entry.end === null) this.table.freeUuid(entry);
@@ -212,7 +212,7 @@ export class SearcherMarket {
 	/** The request, for the builders that keep a bundle to its times; or its rejection. */
 	#timed<Request extends BundleEnvelope>(request: Request): Request | RejectedBundle {
 		const { times, builders } = request;
-		const { tip, sender } = this.#deps;
+		const { tip, sender } = this.#dependencies;
 		if (times === null) return request;
 		if (times.until < (tip.head()?.timestamp ?? 0))
 			return rejectedBundle("BLOCK_PAST", `bundle maxTimestamp ${times.until} is in the past`);

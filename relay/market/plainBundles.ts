@@ -82,7 +82,7 @@ interface PlainBundlesParts {
 /** Accepts plain bundles and sends them block by block. */
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
-	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock" | "blobProofs">;
+	readonly #dependencies: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock" | "blobProofs">;
 	readonly #parts: PlainBundlesParts;
 	/** By their names at builders: one for each uuid of an owner, or for each bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
@@ -101,7 +101,7 @@ export class PlainBundles {
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: PlainBundlesParts) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#parts = parts;
 		this.#transactions = new Shares(options.limits.plain.transactions);
 		this.#bytes = new Shares(options.limits.plain.bytes);
@@ -115,7 +115,7 @@ export class PlainBundles {
 		const before = this.#following;
 		const following = before === null ? this.#followAll(update) : before.then(() => this.#followAll(update));
 		this.#following = following;
-		this.#deps.background.run("bundles", async () => {
+		this.#dependencies.background.run("bundles", async () => {
 			await following;
 			if (this.#following === following) this.#following = null;
 		});
@@ -128,7 +128,7 @@ export class PlainBundles {
 			hash,
 			holds: new Set(transactions.map((tx) => tx.hash)),
 		}));
-		await inSlices([...this.#bundles.values()], this.#deps.clock, (bundle) => {
+		await inSlices([...this.#bundles.values()], this.#dependencies.clock, (bundle) => {
 			// It may have ended or been replaced in the meantime.
 			if (this.#bundles.get(bundle.outgoing.name) !== bundle) return;
 			if (bundle.state.kind === "landed" && gone.has(bundle.state.hash)) this.#revive(bundle, bundle.state);
@@ -174,7 +174,7 @@ export class PlainBundles {
 	/** Simulates it for the next block if that is at its time, and sends it if it passes; `evenIfSent`: also if it was sent for it. */
 	#try(bundle: PlainBundle, evenIfSent: boolean): void {
 		endTrial(bundle);
-		const { tip, background, clock } = this.#deps;
+		const { tip, background, clock } = this.#dependencies;
 		const { simulation } = this.#parts;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
@@ -253,7 +253,7 @@ export class PlainBundles {
 		let changed: PlainBundleRequest["body"] | null = null;
 		for (const [i, entry] of body.entries()) {
 			const one = { raw: entry.raw, i, count: body.length };
-			const raw = await withReadyBlobs(one, network, this.#options.rules, this.#deps);
+			const raw = await withReadyBlobs(one, network, this.#options.rules, this.#dependencies);
 			if ("outcome" in raw) return raw;
 			if (raw !== entry.raw) changed = (changed ?? body).with(i, { ...entry, raw });
 		}
@@ -261,7 +261,7 @@ export class PlainBundles {
 	}
 
 	async #consider(request: PlainBundleRequest, entry: BundleEntry): Promise<BundleOutcome> {
-		const { tip, clock } = this.#deps;
+		const { tip, clock } = this.#dependencies;
 		const { refundingBuilders, simulation } = this.#parts;
 		const { blocks, times, body, builders, network, uuid } = request;
 		const next = tip.next();
@@ -339,7 +339,7 @@ export class PlainBundles {
 	}
 
 	#take(one: Considered, range: Range, result: TrialResult): BundleOutcome {
-		const { sender } = this.#deps;
+		const { sender } = this.#dependencies;
 		const { table } = this.#parts;
 		const { request, entry, transactions, hash } = one;
 		const { owner, network, uuid, refund, builders } = request;
@@ -416,7 +416,7 @@ export class PlainBundles {
 
 	/** Sends it if it passed for the next block, notes if it failed for that, and simulates it if the verdict is for another. */
 	#begin(bundle: PlainBundle, { block, verdict }: TrialResult): void {
-		const next = this.#deps.tip.next();
+		const next = this.#dependencies.tip.next();
 		if (block !== next?.number || !isAt(bundle.outgoing.times, next.timestamp)) this.#try(bundle, false);
 		else if (verdict.kind === "fails") this.#leaveOut(bundle, block, failureReason(verdict.error));
 		else if (sentFor(bundle) !== block) this.#send(bundle);
@@ -434,7 +434,7 @@ export class PlainBundles {
 	}
 
 	#send(bundle: PlainBundle): void {
-		const { tip, sender } = this.#deps;
+		const { tip, sender } = this.#dependencies;
 		const { table } = this.#parts;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
@@ -459,7 +459,7 @@ export class PlainBundles {
 
 	/** Cancels it at the builders, except at `others`, which got a replacement. */
 	#cancelAtBuilders(bundle: PlainBundle, others: readonly string[]): void {
-		const { tip, sender } = this.#deps;
+		const { tip, sender } = this.#dependencies;
 		const { state } = bundle;
 		if (state.kind !== "sent" || state.block !== tip.next()?.number) return;
 		const { block } = state;

@@ -58,7 +58,7 @@ interface SettlementParts {
 /** Reads refunds from the chain. */
 export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent">;
-	readonly #deps: Pick<
+	readonly #dependencies: Pick<
 		MarketDependencies,
 		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "onLanded" | "log"
 	>;
@@ -73,17 +73,17 @@ export class Settlement {
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: SettlementParts) {
 		this.#options = options;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#parts = parts;
 	}
 
 	/** Settles what is mined and not settled yet; blocks that the node can't read now are retried with the next block. */
 	run(): void {
-		this.#firstBlock ??= this.#deps.tip.next()?.number ?? null;
+		this.#firstBlock ??= this.#dependencies.tip.next()?.number ?? null;
 		this.#due = true;
 		if (this.#running) return;
 		this.#running = true;
-		this.#deps.background.run("refunds", async () => {
+		this.#dependencies.background.run("refunds", async () => {
 			// Repeats if it was called again meanwhile.
 			while (this.#due) {
 				this.#due = false;
@@ -96,7 +96,7 @@ export class Settlement {
 	/** Unsettled records that were mined and for which a backrun was sent, by the hash of their block. */
 	#open(): ReadonlyMap<string, readonly TransactionRecord[]> {
 		const byBlock = new Map<string, TransactionRecord[]>();
-		for (const { record } of this.#deps.transactions.records.entries()) {
+		for (const { record } of this.#dependencies.transactions.records.entries()) {
 			const { blockHash } = record;
 			if (blockHash === null) continue;
 			const inclusion = this.#openInclusion(record, blockHash);
@@ -111,7 +111,7 @@ export class Settlement {
 		try {
 			await this.#settle(blockHash, records);
 		} catch (thrown) {
-			this.#deps.log.warn("refunds could not be read back, trying again", {
+			this.#dependencies.log.warn("refunds could not be read back, trying again", {
 				block: records[0]?.block ?? 0,
 				fault: safeError(thrown),
 			});
@@ -119,7 +119,7 @@ export class Settlement {
 	}
 
 	async #settle(blockHash: string, targets: readonly TransactionRecord[]): Promise<void> {
-		const { payments, transactions, forkAt, onLanded } = this.#deps;
+		const { payments, transactions, forkAt, onLanded } = this.#dependencies;
 		const block = await payments.block(blockHash);
 		// Gone: a reorganisation is about to be reported.
 		if (block === null) return;
@@ -162,7 +162,7 @@ export class Settlement {
 	): Promise<Gain | null> {
 		if (behind === undefined) return null;
 		if (!wasBundled(record, round) && paidTo(recipientOf(record), 0, block) === 0n) return null;
-		return this.#deps.payments.brought(behind, block);
+		return this.#dependencies.payments.brought(behind, block);
 	}
 
 	/** What the bids left at the block's builder counts for their bidders there. */
@@ -171,7 +171,7 @@ export class Settlement {
 		left: readonly Left[],
 		refunds: ReadonlyMap<TransactionRecord, Refund>,
 	): Promise<void> {
-		const builders = this.#deps.sender.builtBy(block.coinbase);
+		const builders = this.#dependencies.sender.builtBy(block.coinbase);
 		const share = BigInt(this.#options.refundPercent);
 		const paid = left.flatMap(({ landed, out }) => {
 			const { brought } = landed;
@@ -209,7 +209,7 @@ export class Settlement {
 		record: TransactionRecord,
 		{ block, index, out, gain }: { block: PaidBlock; index: number; out: BidOut | null; gain: Gain },
 	): Promise<Landed | null> {
-		const { sender } = this.#deps;
+		const { sender } = this.#dependencies;
 		const tx = block.transactions[index];
 		if (tx === undefined) return null;
 		// After a restart only the events are left, which do not list all where there were many.
@@ -233,13 +233,15 @@ export class Settlement {
 		const isNew = await this.#isNew(recipient, record.from, block);
 		const landed = { record, bundled, index, recipient, isNew, brought, terms };
 		if (known !== undefined) return landed;
-		const refund = refundsOf({ ...block, fork: this.#deps.forkAt(block.timestamp) }, [landed]).get(record);
+		const refund = refundsOf({ ...block, fork: this.#dependencies.forkAt(block.timestamp) }, [landed]).get(
+			record,
+		);
 		return refund !== undefined && refund.paid !== "0" && refund.paid === refund.owed ? landed : null;
 	}
 
 	/** Read only where it changes what a refund costs; a sender has paid for its transaction, so its account is there. */
 	async #isNew(recipient: string, sender: string, { number, timestamp }: PaidBlock): Promise<boolean> {
-		const { forkAt, payments } = this.#deps;
+		const { forkAt, payments } = this.#dependencies;
 		return isNewDearer(forkAt(timestamp)) && recipient !== sender && payments.isEmpty(recipient, number - 1);
 	}
 }

@@ -80,7 +80,7 @@ export interface AbilitiesDependencies {
 
 /** The abilities as far as they are known; until the node has answered it is asked for everything. */
 export class LearntAbilities implements NodeAbilities {
-	readonly #deps: AbilitiesDependencies;
+	readonly #dependencies: AbilitiesDependencies;
 	#learnt: Learnt | null = null;
 	#isAsking = false;
 	/** Monotonic ms. */
@@ -88,7 +88,7 @@ export class LearntAbilities implements NodeAbilities {
 	#said = "";
 
 	constructor(dependencies: AbilitiesDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	get simulates(): boolean {
@@ -133,17 +133,17 @@ export class LearntAbilities implements NodeAbilities {
 		if (this.#isAsking) return;
 		this.#isAsking = true;
 		try {
-			this.#learnt = (await learnAbilities(this.#deps)) ?? this.#learnt;
+			this.#learnt = (await learnAbilities(this.#dependencies)) ?? this.#learnt;
 			this.#say();
 		} finally {
-			this.#askedAt = this.#deps.clock.monotonic();
+			this.#askedAt = this.#dependencies.clock.monotonic();
 			this.#isAsking = false;
 		}
 	}
 
 	/** Called at each head: asks again if it is time. */
 	headCame(): void {
-		const { clock, background } = this.#deps;
+		const { clock, background } = this.#dependencies;
 		const afterMs = this.bidding ? LATER_MS : SOON_MS;
 		if (this.#isAsking || clock.monotonic() - this.#askedAt < afterMs) return;
 		background.run("abilities", () => this.learn());
@@ -151,7 +151,7 @@ export class LearntAbilities implements NodeAbilities {
 
 	/** Logs what is known, if that is new. */
 	#say(): void {
-		const { log } = this.#deps;
+		const { log } = this.#dependencies;
 		const learnt = this.#learnt;
 		const { report } = this;
 		const version = learnt?.version ?? "unknown";

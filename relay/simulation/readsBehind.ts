@@ -36,10 +36,10 @@ const ZERO_WORD = `0x${"0".repeat(64)}`;
 
 /** Makes clients' calls behind pending transactions that are not in a block yet. */
 export class ReadsBehind {
-	readonly #deps: ReadsBehindDependencies;
+	readonly #dependencies: ReadsBehindDependencies;
 
 	constructor(dependencies: ReadsBehindDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/**
@@ -52,7 +52,7 @@ export class ReadsBehind {
 		chain: readonly ChainLink[],
 		caller: Caller,
 	): Promise<{ readonly result: unknown } | null> {
-		const { node, tip, feeRecipientOf, clock } = this.#deps;
+		const { node, tip, feeRecipientOf, clock } = this.#dependencies;
 		const next = tip.next();
 		if (next === null) return null;
 		const until = clock.monotonic() + TIMEOUT_MS;

@@ -41,15 +41,15 @@ export interface ClientChangesDependencies {
 
 /** The changes that clients ask for. */
 export class ClientChanges {
-	readonly #deps: ClientChangesDependencies;
+	readonly #dependencies: ClientChangesDependencies;
 
 	constructor(dependencies: ClientChangesDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** The rejection of a submission from a sender that has cancelled too many transactions lately; else null. */
 	cancelLimitRejection(sender: string): SubmitOutcome | null {
-		if (this.#deps.records.cancelledCount(sender) < MAX_CANCELLED) return null;
+		if (this.#dependencies.records.cancelledCount(sender) < MAX_CANCELLED) return null;
 		// It begins as go-ethereum's error does, which clients recognise.
 		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
 		return { outcome: "rejected", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
@@ -64,7 +64,7 @@ export class ClientChanges {
 		account: AccountState,
 		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
-		const { pool, packer, onChange } = this.#deps;
+		const { pool, packer, onChange } = this.#dependencies;
 		const { hash, from, nonce } = admitted.tx;
 		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
 		const rejected = pool.at(from, nonce) === undefined ? this.cancelLimitRejection(from) : null;
@@ -94,9 +94,10 @@ export class ClientChanges {
 	async cancel(
 		entry: PoolEntry,
 		byAddress: boolean,
-		write = (ended: readonly TransactionRecord[]) => this.#deps.disk.update(ended, this.#deps.timeToStore()),
+		write = (ended: readonly TransactionRecord[]) =>
+			this.#dependencies.disk.update(ended, this.#dependencies.timeToStore()),
 	): Promise<void> {
-		const { pool, records, broadcaster, onChange } = this.#deps;
+		const { pool, records, broadcaster, onChange } = this.#dependencies;
 		const { transaction } = entry;
 		const { hash, from } = transaction.tx;
 		const record = records.get(hash)?.record ?? null;
@@ -119,7 +120,7 @@ export class ClientChanges {
 
 	/** The sender ends for all what addresses have ended for themselves: `record`. Throws if the store fails. */
 	async cancelForAll(record: TransactionRecord): Promise<void> {
-		const { records, disk, timeToStore } = this.#deps;
+		const { records, disk, timeToStore } = this.#dependencies;
 		await disk.endForAll(record, timeToStore());
 		records.endForAll(record.hash);
 	}
@@ -132,7 +133,7 @@ export class ClientChanges {
 		transaction: PrivateTransaction,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<void> {
-		const { records, disk, timeToStore } = this.#deps;
+		const { records, disk, timeToStore } = this.#dependencies;
 		const record = newRecord(transaction);
 		const event = this.#cancelled([], false);
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
@@ -160,7 +161,7 @@ export class ClientChanges {
 	 * taken from builders as it was sent, and sent again as it may be. Resolves once that is on disk. Throws if the store fails.
 	 */
 	async changeOwners(hash: string, owners: readonly Owner[], type: "joined" | "left"): Promise<void> {
-		const { pool, records, disk, broadcaster, clock, onChange } = this.#deps;
+		const { pool, records, disk, broadcaster, clock, onChange } = this.#dependencies;
 		const before = records.get(hash)?.transaction;
 		const block = this.#head();
 		const event = { type, at: clock.now(), block } as const;
@@ -178,12 +179,12 @@ export class ClientChanges {
 
 	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
 	lastSoftCancellable(from: string, nonce: bigint): Promise<string | null> {
-		return this.#deps.disk.lastSoftCancellable(from, nonce);
+		return this.#dependencies.disk.lastSoftCancellable(from, nonce);
 	}
 
 	/** Another transaction with the sender and nonce of `tx` that could be submitted anew, see {@link isRevivable}; or null. */
 	async revivableWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
-		const { records, disk } = this.#deps;
+		const { records, disk } = this.#dependencies;
 		const old = records.revivableAt(from, nonce) ?? (await disk.revivableHolder(from, nonce));
 		if (old === null || old.hash === hash) return null;
 		const now = records.get(old.hash)?.record ?? old;
@@ -192,7 +193,7 @@ export class ClientChanges {
 
 	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that `received` is illegal. */
 	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
-		const { pool, records, disk, broadcaster, clock, timeToStore, onWritten } = this.#deps;
+		const { pool, records, disk, broadcaster, clock, timeToStore, onWritten } = this.#dependencies;
 		const { transaction } = entry;
 		const at = transaction.receivedAt;
 		const block = this.#head();
@@ -227,7 +228,7 @@ export class ClientChanges {
 
 	/** A new record, with the history of the previous one if the transaction is resubmitted. */
 	async #recordOf(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
-		const { records, disk } = this.#deps;
+		const { records, disk } = this.#dependencies;
 		const { hash } = transaction.tx;
 		const held = records.get(hash)?.record;
 		const past = held ?? (isResubmitted ? await disk.archived(hash) : null);
@@ -239,7 +240,7 @@ export class ClientChanges {
 	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
 	#undoRemoval(entry: PoolEntry | null): void {
 		if (entry === null) return;
-		const { pool, records } = this.#deps;
+		const { pool, records } = this.#dependencies;
 		const stage = records.get(entry.transaction.tx.hash)?.record.stage;
 		if (stage !== undefined && isLive(stage)) pool.insert(entry);
 	}
@@ -247,7 +248,7 @@ export class ClientChanges {
 	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */
 	#preview(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
 		if (record === null) return [];
-		const preview = this.#deps.records.preview(record.hash, event);
+		const preview = this.#dependencies.records.preview(record.hash, event);
 		if (preview !== null) return [preview];
 		// It is in the archive only, and the store writes what has a `settledAt` there.
 		const copy = { ...record };
@@ -255,12 +256,17 @@ export class ClientChanges {
 	}
 
 	#cancelled(builders: readonly string[], byAddress: boolean) {
-		const event = { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
+		const event = {
+			type: "cancelled",
+			at: this.#dependencies.clock.now(),
+			block: this.#head(),
+			builders,
+		} as const;
 		return byAddress ? ({ ...event, byAddress } as const) : event;
 	}
 
 	#head(): number {
-		return this.#deps.tip.head()?.number ?? 0;
+		return this.#dependencies.tip.head()?.number ?? 0;
 	}
 }
 

@@ -29,22 +29,22 @@ const SOON_MS = 50;
 
 /** Keeps the records on disk up to date. */
 export class RecordKeeper {
-	readonly #deps: RecordKeeperDependencies;
+	readonly #dependencies: RecordKeeperDependencies;
 	#soon: Timer | null = null;
 	#stopped = false;
 
 	constructor(dependencies: RecordKeeperDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Whether the last write succeeded, or a small one does now. */
 	isWritable(): Promise<boolean> {
-		return this.#deps.disk.check();
+		return this.#dependencies.disk.check();
 	}
 
 	/** Writes changed records; with `all` also those with minor changes only. Throws if the store fails. */
 	async flush(all: boolean): Promise<void> {
-		const { records, disk, turns, timeToStore } = this.#deps;
+		const { records, disk, turns, timeToStore } = this.#dependencies;
 		for (;;) {
 			// Records with a running operation are skipped, since an older state must not overwrite a newer one.
 			const changed = records.takeChanged(all, BATCH_SIZE, (record) => turns.isBusy(record));
@@ -60,7 +60,7 @@ export class RecordKeeper {
 
 	/** Has what changed written before the next block does. */
 	flushSoon(): void {
-		const { clock, background } = this.#deps;
+		const { clock, background } = this.#dependencies;
 		if (this.#soon !== null || this.#stopped) return;
 		this.#soon = clock.after(SOON_MS, () => {
 			this.#soon = null;
@@ -79,7 +79,7 @@ export class RecordKeeper {
 		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,
 	): Promise<void> {
-		const { records, disk, refunds, timeToStore } = this.#deps;
+		const { records, disk, refunds, timeToStore } = this.#dependencies;
 		for (let i = 0; i < entries.length; i += BATCH_SIZE) {
 			// Some may have been revived by now.
 			const batch = entries
@@ -99,13 +99,13 @@ export class RecordKeeper {
 
 	/** Whether it is neither pending nor being changed. */
 	#isAtRest(record: TransactionRecord): boolean {
-		const { pool, turns } = this.#deps;
+		const { pool, turns } = this.#dependencies;
 		return pool.get(record.hash) === undefined && !turns.isBusy(record);
 	}
 
 	/** Forgets what was archived more than a week before `now`, in ms; see {@link TransactionDisk.purge}. */
 	async purge(now: number): Promise<void> {
-		const { pool, records, disk } = this.#deps;
+		const { pool, records, disk } = this.#dependencies;
 		await disk.purge(now, (hash) => pool.get(hash) !== undefined || records.get(hash) !== undefined);
 	}
 }

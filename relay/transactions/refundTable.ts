@@ -49,7 +49,7 @@ const NOTHING: Sums = { transactions: 0, refunded: 0n };
 
 /** Answers which refunds an address had, and how much was refunded in all. */
 export class RefundTable {
-	readonly #deps: RefundTableDependencies;
+	readonly #dependencies: RefundTableDependencies;
 	/** What is final, by the number of its hour. */
 	readonly #hours = new Map<number, Sums>();
 	/** Records that are on disk and may still be in memory, since somebody was at work on them. */
@@ -57,7 +57,7 @@ export class RefundTable {
 	#since = 0;
 
 	constructor(dependencies: RefundTableDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/**
@@ -65,7 +65,7 @@ export class RefundTable {
 	 * kept, `now` (ms) where none were.
 	 */
 	async load(now: number): Promise<readonly Change[]> {
-		const { kv, damaged } = this.#deps;
+		const { kv, damaged } = this.#dependencies;
 		for await (const [key, bytes] of kv.range(REFUND_HOUR, `${REFUND_HOUR}\u{7f}`)) {
 			damaged.tried(key, () => {
 				const { transactions, refunded } = parsed<{ transactions: number; refunded: string }>(key, bytes);
@@ -117,7 +117,7 @@ export class RefundTable {
 	async refundsOf(address: string, fromBlock = 0, toBlock = LAST_BLOCK): Promise<RefundPage> {
 		const found = new Map<string, RefundRow>();
 		// Before the disk is read: what is archived meanwhile is found twice, and not never.
-		for (const record of this.#deps.records.mined()) {
+		for (const record of this.#dependencies.records.mined()) {
 			const row = refundRowOf(record);
 			if (row === null || row.block < fromBlock || row.block > toBlock) continue;
 			if (partiesOf(row).includes(address)) found.set(row.hash, row);
@@ -125,7 +125,7 @@ export class RefundTable {
 		let read = 0;
 		let last = 0;
 		const [start, end] = [`${rowKey(address, toBlock)}/`, `${rowKey(address, fromBlock)}/\u{7f}`];
-		for await (const [key, bytes] of this.#deps.kv.range(start, end)) {
+		for await (const [key, bytes] of this.#dependencies.kv.range(start, end)) {
 			const row = parsed<RefundRow>(key, bytes);
 			const isEnough = read >= PAGE_ROWS && row.block !== last;
 			found.set(row.hash, row);
@@ -155,7 +155,7 @@ export class RefundTable {
 			if (hour >= first && hour <= last) lastDay = plus(lastDay, sums);
 		};
 		for (const [hour, sums] of this.#hours) add(hour, sums);
-		for (const record of this.#deps.records.mined()) {
+		for (const record of this.#dependencies.records.mined()) {
 			const counted = this.#written.has(record) ? null : countedOf(record);
 			if (counted !== null) add(hourOf(counted.at), counted);
 		}

@@ -90,7 +90,7 @@ export class Transactions {
 	readonly #disk: TransactionDisk;
 	readonly #packer = new TransactionPacker();
 	readonly #turns = new NonceTurns();
-	readonly #deps: TransactionsDependencies;
+	readonly #dependencies: TransactionsDependencies;
 	/** Hashes of blob transactions whose cell proofs are being computed. */
 	readonly #converting = new Set<string>();
 
@@ -102,7 +102,7 @@ export class Transactions {
 		const turns = this.#turns;
 		// The later of the machine's and the chain's time, so that a record is not purged too early.
 		const timeToStore = () => laterTime(clock.now(), tip.head());
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.pool = this.#pool = pool;
 		this.records = this.#records = records;
 		this.#disk = disk;
@@ -241,7 +241,7 @@ export class Transactions {
 		if (!isHeldFor(record, error, block))
 			this.#records.emit(hash, { type: "simulationFailed", at: this.#now(), block, error });
 		if (!isSent) return;
-		this.#deps.broadcaster.cancel(transaction, [...sentTo.keys()], block);
+		this.#dependencies.broadcaster.cancel(transaction, [...sentTo.keys()], block);
 		this.#pool.markUnsent(entry);
 	}
 
@@ -348,7 +348,7 @@ export class Transactions {
 
 	/** `block` contained it and has left the chain, so it is public. Call it before the tip is set to the new head. */
 	exposed(hash: string, block: number): void {
-		const depth = Math.max(1, (this.#deps.tip.head()?.number ?? 0) - block + 1);
+		const depth = Math.max(1, (this.#dependencies.tip.head()?.number ?? 0) - block + 1);
 		this.#records.emit(hash, { type: "exposed", at: this.#now(), block, depth });
 	}
 
@@ -365,7 +365,7 @@ export class Transactions {
 		this.#records.emit(transaction.tx.hash, { type: "expired", at: this.#now(), block: head });
 		// A bundle is for one block only; a private transaction stays at the builder until it is cancelled.
 		if (policyOf(transaction.path).form === "private")
-			this.#deps.broadcaster.cancel(transaction, [...sentTo.keys()], head + 1);
+			this.#dependencies.broadcaster.cancel(transaction, [...sentTo.keys()], head + 1);
 	}
 
 	/** Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. */
@@ -378,7 +378,7 @@ export class Transactions {
 		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
 		void this.exclusively(record, async () => {
 			this.#reviveNow(entry);
-			this.#deps.onChange(record.from, true);
+			this.#dependencies.onChange(record.from, true);
 		});
 	}
 
@@ -392,7 +392,7 @@ export class Transactions {
 
 	/** The entry of one that comes (back) into the pool. `atStartup`: the process has just started. */
 	#pooled({ record, transaction }: RecordEntry, atStartup: boolean): PoolEntry {
-		const { broadcaster } = this.#deps;
+		const { broadcaster } = this.#dependencies;
 		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
 		const sentTo = this.#pool.sentOnce(holders);
 		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, sentTo };
@@ -406,7 +406,7 @@ export class Transactions {
 		const block = this.#records.get(hash)?.record.block ?? 0;
 		const builders = [...sentTo.keys()];
 		this.#records.emit(hash, replacedBy(other, this.#now(), block, builders));
-		this.#deps.broadcaster.cancel(transaction, builders, block + 1);
+		this.#dependencies.broadcaster.cancel(transaction, builders, block + 1);
 	}
 
 	/**
@@ -414,7 +414,7 @@ export class Transactions {
 	 * release of the relay. On disk they stay as they came. To be called at each head, since what a client's share has no room for is left for the next.
 	 */
 	convertBlobs(version: SidecarVersion): void {
-		const { background, blobProofs } = this.#deps;
+		const { background, blobProofs } = this.#dependencies;
 		for (const { transaction } of this.#records.entries()) {
 			const { tx, submitterAddress } = transaction;
 			if (tx.sidecar === null || tx.sidecar.version >= version) continue;
@@ -438,11 +438,11 @@ export class Transactions {
 		const transaction = withTx(entry.transaction, this.#packer.pack(tx, entry.transaction.tx));
 		this.#records.setTransaction(transaction);
 		this.#pool.exchange(entry, transaction);
-		this.#deps.onChange(tx.from, false);
+		this.#dependencies.onChange(tx.from, false);
 	}
 
 	#now(): number {
-		return this.#deps.clock.now();
+		return this.#dependencies.clock.now();
 	}
 }
 

@@ -54,7 +54,7 @@ interface Question {
 
 export class SignatureWork implements Component {
 	readonly name = "signatures";
-	readonly #deps: SignatureWorkDependencies;
+	readonly #dependencies: SignatureWorkDependencies;
 	#threaded: boolean;
 	readonly #thread: URL;
 	#worker: Worker | null = null;
@@ -70,7 +70,7 @@ export class SignatureWork implements Component {
 	#pause: Timer | null = null;
 
 	constructor({ threaded, thread = THREAD }: SignatureWorkOptions, dependencies: SignatureWorkDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 		this.#threaded = threaded;
 		this.#thread = thread;
 	}
@@ -154,7 +154,7 @@ export class SignatureWork implements Component {
 			this.#batches.push(batch);
 			this.#worker?.postMessage(inputs, [inputs.buffer as ArrayBuffer]);
 		}
-		this.#patience ??= this.#deps.clock.after(PATIENCE_MS, () => void this.#worker?.terminate());
+		this.#patience ??= this.#dependencies.clock.after(PATIENCE_MS, () => void this.#worker?.terminate());
 	}
 
 	#onOutputs(bytes: Uint8Array): void {
@@ -180,14 +180,14 @@ export class SignatureWork implements Component {
 			else this.#onOutputs(message);
 		});
 		worker.once("error", (thrown) => {
-			this.#deps.log.error("the thread for signatures has failed", { fault: safeError(thrown) });
+			this.#dependencies.log.error("the thread for signatures has failed", { fault: safeError(thrown) });
 		});
 		worker.once("exit", () => this.#onExit());
 	}
 
 	#begin(): void {
 		this.#isReady = true;
-		this.#deps.log.info("signatures have a thread of their own");
+		this.#dependencies.log.info("signatures have a thread of their own");
 	}
 
 	/** What the thread had is done here, and for a while all that comes. */
@@ -199,7 +199,7 @@ export class SignatureWork implements Component {
 		this.#waiting = [...this.#batches.splice(0).flat(), ...this.#waiting];
 		this.#flush();
 		if (!this.#threaded) return;
-		this.#deps.log.warn("the thread for signatures has ended: they are made without it for now");
-		this.#pause = this.#deps.clock.after(PAUSE_MS, () => this.#startThread());
+		this.#dependencies.log.warn("the thread for signatures has ended: they are made without it for now");
+		this.#pause = this.#dependencies.clock.after(PAUSE_MS, () => this.#startThread());
 	}
 }

@@ -123,17 +123,19 @@ export interface BlocksDependencies {
 export const OPEN = "0x00";
 
 export class Blocks {
-	readonly #deps: BlocksDependencies;
+	readonly #dependencies: BlocksDependencies;
 	/** Brought to the node or to a builder by others than the relay. */
 	readonly #foreign = new Map<string, SignedTx>();
 
 	constructor(dependencies: BlocksDependencies) {
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Puts it into the node's mempool; what the node makes of it is the node's. */
 	async publish(tx: SignedTx): Promise<string> {
-		const sent = await this.#deps.system.chain.rpc("eth_sendRawTransaction", [tx.raw]).catch(() => null);
+		const sent = await this.#dependencies.system.chain
+			.rpc("eth_sendRawTransaction", [tx.raw])
+			.catch(() => null);
 		if (sent === null) return `${short(tx)} not taken by the node`;
 		this.#foreign.set(tx.hash, tx);
 		return `${short(tx)} published`;
@@ -141,8 +143,8 @@ export class Blocks {
 
 	/** Gives it to the builder that builds, as a stranger who has it too. */
 	async push(tx: SignedTx): Promise<string> {
-		const { builder } = this.#deps.system;
-		const client = new BuilderClient({ url: builder.url, wallet: this.#deps.stranger });
+		const { builder } = this.#dependencies.system;
+		const client = new BuilderClient({ url: builder.url, wallet: this.#dependencies.stranger });
 		await client.call("eth_sendPrivateRawTransaction", tx.raw);
 		this.#foreign.set(tx.hash, tx);
 		return `${short(tx)} pushed`;
@@ -150,11 +152,13 @@ export class Blocks {
 
 	/** Has the next block built of what the builder holds and the mempool has. */
 	async build(): Promise<string> {
-		const due = this.#deps.model.all().filter(isUnavailable);
-		const possible = this.#deps.model.all().filter((tx) => this.#deps.sends.mayBeBuilt(this.#deps.model, tx));
+		const due = this.#dependencies.model.all().filter(isUnavailable);
+		const possible = this.#dependencies.model
+			.all()
+			.filter((tx) => this.#dependencies.sends.mayBeBuilt(this.#dependencies.model, tx));
 		const foreign = [...this.#foreign.values()];
-		const before = this.#deps.sends.now();
-		const { transactions } = await this.#deps.system.builder.buildBlock();
+		const before = this.#dependencies.sends.now();
+		const { transactions } = await this.#dependencies.system.builder.buildBlock();
 		const inIt = new Set(transactions);
 		// Another one that uses its nonce, or one before it, may keep it out.
 		const rivals = (tx: ModelTx) =>
@@ -163,7 +167,7 @@ export class Blocks {
 		if (missing.length > 0) throw new Error(`the block lacks ${missing.map(short).join(", ")}`);
 		const fine = new Set([...possible, ...due, ...foreign].map(({ hash }) => hash));
 		const strange = transactions.filter(
-			(hash) => !fine.has(hash) && this.#deps.model.get(hash) !== undefined,
+			(hash) => !fine.has(hash) && this.#dependencies.model.get(hash) !== undefined,
 		);
 		if (strange.length > 0) throw new Error(`the block holds what is not out: ${strange.join(", ")}`);
 		await this.#follow(before);
@@ -172,14 +176,14 @@ export class Blocks {
 
 	/** Mines a block of the mempool alone; with `gate` that opens or shuts before it. */
 	async pass(gate?: "open" | "shut"): Promise<string> {
-		if (gate !== undefined) this.#deps.model.gateOpen = gate === "open";
-		const before = this.#deps.sends.now();
+		if (gate !== undefined) this.#dependencies.model.gateOpen = gate === "open";
+		const before = this.#dependencies.sends.now();
 		await this.#unseen(async () => {
 			await this.#setGate();
 			await this.#mine();
 		});
 		await this.#follow(before);
-		return `head ${this.#deps.model.chain.head}`;
+		return `head ${this.#dependencies.model.chain.head}`;
 	}
 
 	/**
@@ -188,17 +192,17 @@ export class Blocks {
 	 * seen it by sending again what was mined.
 	 */
 	async reorganise(depth: number, kept: number, sameHeight: boolean): Promise<string> {
-		const { model } = this.#deps;
-		const blocks = Math.min(depth, model.chain.head - this.#deps.chain.base);
+		const { model } = this.#dependencies;
+		const blocks = Math.min(depth, model.chain.head - this.#dependencies.chain.base);
 		if (blocks === 0) return "nothing to reorganise";
-		const gone = (await this.#deps.chain.last(blocks)).slice(0, kept);
-		const raws = gone.flatMap((hash) => this.#deps.rawOf(hash) ?? []);
-		const before = this.#deps.sends.now();
+		const gone = (await this.#dependencies.chain.last(blocks)).slice(0, kept);
+		const raws = gone.flatMap((hash) => this.#dependencies.rawOf(hash) ?? []);
+		const before = this.#dependencies.sends.now();
 		await this.#unseen(async () => {
-			await this.#deps.system.chain.rpc("anvil_reorg", [blocks, raws.map((raw) => [raw, 0])]);
+			await this.#dependencies.system.chain.rpc("anvil_reorg", [blocks, raws.map((raw) => [raw, 0])]);
 			await this.#setGate();
 			const after = model.copy();
-			after.moveTo(await this.#deps.chain.view());
+			after.moveTo(await this.#dependencies.chain.view());
 			const isSeen = after.all().some((tx) => model.mined(tx) !== undefined && isUnavailable(tx));
 			if (!sameHeight || !isSeen) await this.#mine();
 		});
@@ -208,7 +212,7 @@ export class Blocks {
 
 	/** Tells the model what the chain is now. */
 	async #follow(before: Moment): Promise<void> {
-		const { model, chain, sends } = this.#deps;
+		const { model, chain, sends } = this.#dependencies;
 		const { head } = model.chain;
 		model.moveTo(await chain.view());
 		if (model.chain.head !== head) sends.moved(before);
@@ -216,21 +220,21 @@ export class Blocks {
 
 	/** What is done in it, the relay sees all at once. */
 	async #unseen(act: () => Promise<void>): Promise<void> {
-		const release = this.#deps.system.node?.hold();
+		const release = this.#dependencies.system.node?.hold();
 		await act().finally(release);
 	}
 
 	async #mine(): Promise<void> {
-		const { chain } = this.#deps.system;
+		const { chain } = this.#dependencies.system;
 		const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 		await chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + chain.slotSeconds }]);
 	}
 
 	/** What anvil takes back with a block, and the gate must be in its state again. */
 	async #setGate(): Promise<void> {
-		await this.#deps.system.chain.rpc("anvil_setCode", [
-			this.#deps.gate,
-			this.#deps.model.gateOpen ? OPEN : REVERTS,
+		await this.#dependencies.system.chain.rpc("anvil_setCode", [
+			this.#dependencies.gate,
+			this.#dependencies.model.gateOpen ? OPEN : REVERTS,
 		]);
 	}
 }

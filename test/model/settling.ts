@@ -19,7 +19,7 @@ export interface SettlingDependencies {
 export class Settling {
 	readonly #client: RelayClient;
 	readonly #settleMs: number;
-	readonly #deps: SettlingDependencies;
+	readonly #dependencies: SettlingDependencies;
 	readonly #described = new Map<string, string>();
 
 	constructor(
@@ -28,7 +28,7 @@ export class Settling {
 	) {
 		this.#client = options.system.client;
 		this.#settleMs = options.settleMs;
-		this.#deps = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Resolves once all agree. Throws what differs when the time is up. */
@@ -47,7 +47,7 @@ export class Settling {
 
 	/** Resolves once, for each transaction that its user ended, the events show that all builders that got a cancel accepted it. */
 	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
-		const { model } = this.#deps;
+		const { model } = this.#dependencies;
 		// Of what searchers know, the events name no builder where something hidden stood before it.
 		const open = model.all().filter((tx) => !tx.wasShown && !tx.expired);
 		for (const { hash } of open.filter((tx) => model.isEndedByUser(tx))) {
@@ -62,7 +62,7 @@ export class Settling {
 
 	/** The events of those that are named in `text`. */
 	async #lives(text: string): Promise<readonly string[]> {
-		const named = this.#deps.model.all().filter(({ hash }) => text.includes(hash));
+		const named = this.#dependencies.model.all().filter(({ hash }) => text.includes(hash));
 		return Promise.all(
 			named.map(async ({ hash }) => {
 				const events = await this.#client.events(hash);
@@ -76,7 +76,7 @@ export class Settling {
 
 	/** What the model says has changed since it was last asked: in words, and as stages left for others. */
 	describe(): { readonly text: string; readonly changes: readonly string[] } {
-		const { model } = this.#deps;
+		const { model } = this.#dependencies;
 		const { head, nonces } = model.chain;
 		const changed = model.all().flatMap((tx) => {
 			const was = this.#described.get(tx.hash);
@@ -95,7 +95,7 @@ export class Settling {
 
 	/** The cheap questions first: while these differ the others need not be asked. */
 	async #differences(): Promise<readonly string[]> {
-		const { model, sends } = this.#deps;
+		const { model, sends } = this.#dependencies;
 		const head = await figureOf(this.#client.url, "relay_head_number");
 		if (head < model.chain.head) return [`the relay is at head ${head}, the chain at ${model.chain.head}`];
 		const statuses = await Promise.all(
@@ -112,7 +112,7 @@ export class Settling {
 
 	/** What eth_getTransactionByHash and the pending nonces say. */
 	async #readDifferences(): Promise<readonly string[]> {
-		const { model, chain, addresses } = this.#deps;
+		const { model, chain, addresses } = this.#dependencies;
 		const all = model.all();
 		const ended = all.filter((tx) => !model.isPending(tx) && model.mined(tx) === undefined);
 		const [results, counts, known] = await Promise.all([

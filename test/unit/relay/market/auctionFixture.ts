@@ -102,7 +102,7 @@ export class AuctionFixture {
 	laterHeads = 0;
 	readonly transactions: Transactions;
 	readonly market: SearcherMarket;
-	readonly #deps: MarketDependencies;
+	readonly #dependencies: MarketDependencies;
 	/** Names of transactions and bundles, by hash. */
 	readonly #labels = new Map<string, string>();
 	readonly #signers = new Map<string, number>();
@@ -129,7 +129,7 @@ export class AuctionFixture {
 		simulations.names = names;
 		builders.labelOf = names;
 		builders.refunding = options.refunding ?? ["a", "b"];
-		this.#deps = {
+		this.#dependencies = {
 			...{ transactions: this.transactions, accounts, tip, simulations, clock, log },
 			...{ sender: builders, background, kv: disk, damaged: UNDAMAGED, blobProofs },
 			payments: {
@@ -161,7 +161,7 @@ export class AuctionFixture {
 					figures: FIGURES_LIMITS,
 				},
 			},
-			this.#deps,
+			this.#dependencies,
 		);
 		tip.set(this.head, nextOf(this.head));
 	}
@@ -341,7 +341,7 @@ export class AuctionFixture {
 
 	/** The ledger as a relay has it that is started again. */
 	async restartedLedger(): Promise<PaymentLedger> {
-		const ledger = new PaymentLedger(this.#deps);
+		const ledger = new PaymentLedger(this.#dependencies);
 		await ledger.load();
 		ledger.onChainUpdate({ head: this.head, applied: [], reverted: [], gap: true });
 		await this.turn();
