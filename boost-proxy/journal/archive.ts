@@ -2,10 +2,11 @@
 // hash, and found by its kind and the time of its end to be dropped.
 
 import { randomInt } from "node:crypto";
+import { archivedKey, hashIn, keysByTime } from "../../shared/kv/archive.ts";
 import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Row } from "../domain/row.ts";
-import { archivedKey, BY_TIME, decodeArchived, type EndedKind, indexedHash, timeKey } from "./records.ts";
+import { BY_TIME, decodeArchived, ENDED, type EndedKind } from "./records.ts";
 
 /** Hex digits of a hash by which it is known: 52 bits, which a number holds. Two of 200,000 agree once in 200,000 processes. */
 const DIGITS = 13;
@@ -32,8 +33,7 @@ export class Archive {
 
 	/** Learns which rows there are, without reading them. Rejects if the store fails. */
 	async open(): Promise<void> {
-		for await (const [key] of this.#dependencies.kv.range(...prefixRange(BY_TIME)))
-			this.add(indexedHash(key));
+		for await (const [key] of this.#dependencies.kv.range(...prefixRange(BY_TIME))) this.add(hashIn(key));
 	}
 
 	/** Number of ended rows. */
@@ -76,13 +76,12 @@ export class Archive {
 
 	/** Keys of the index by time, oldest first: of rows that ended before `until` (ms since the epoch); null: of all. */
 	oldest(kind: EndedKind, until: number | null, limit: number): Promise<readonly string[]> {
-		const end = until === null ? endOf(kind) : timeKey(kind, until);
-		return this.#reading(keysIn(this.#dependencies.kv.range(timeKey(kind, 0), end, limit)));
+		return this.#reading(keysByTime(this.#dependencies.kv, ENDED[kind], { until }, limit));
 	}
 
 	/** The same, of rows that ended at `from` or later, or before the chain's time was known. */
 	latest(kind: EndedKind, from: number, limit: number): Promise<readonly string[]> {
-		return this.#reading(keysIn(this.#dependencies.kv.range(timeKey(kind, from), endOf(kind), limit)));
+		return this.#reading(keysByTime(this.#dependencies.kv, ENDED[kind], { from }, limit));
 	}
 
 	/** Removes keys of the index that are of no row's end. */
@@ -103,14 +102,4 @@ export class Archive {
 			throw thrown;
 		}
 	}
-}
-
-function endOf(kind: EndedKind): string {
-	return timeKey(kind, Number.POSITIVE_INFINITY, "\u{7f}");
-}
-
-async function keysIn(entries: AsyncIterable<readonly [string, Buffer]>): Promise<readonly string[]> {
-	const keys: string[] = [];
-	for await (const [key] of entries) keys.push(key);
-	return keys;
 }

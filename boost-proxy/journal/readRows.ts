@@ -9,7 +9,6 @@ import {
 	decodeState,
 	keyOf,
 	type RowKey,
-	rawLength,
 	rawOfBirth,
 	readKey,
 	STATE,
@@ -55,9 +54,11 @@ export class RowReader {
 	}
 
 	#birth(place: string, key: RowKey, value: Buffer): Row {
-		this.#lengths.set(place, rawLength(value));
+		// If the rest is malformed, its state may be whole.
+		const raw = rawOfBirth(value);
+		this.#lengths.set(place, raw.length);
 		const row = decodeBirth(key, value);
-		if (this.#withBytes) this.#raws.set(place, rawOfBirth(value));
+		if (this.#withBytes) this.#raws.set(place, raw);
 		return row;
 	}
 

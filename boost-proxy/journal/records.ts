@@ -1,5 +1,6 @@
 // The stored format of rows: pure functions between a row and its keys and bytes.
 
+import { archivedKey, enveloped, LATEST_MS, openEnvelope, rawIn, timeKey } from "../../shared/kv/archive.ts";
 import type { Change } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
 import { onlyOwner } from "../domain/owners.ts";
@@ -31,20 +32,17 @@ import {
 // in the index by kind and time, through which they are dropped.
 export const BIRTH = "b/";
 export const STATE = "s/";
-const ARCHIVED = "e/";
 export const BY_TIME = "x/";
 /** Keys that grow with each row fill the pages of a store one after another. */
 const ID_DIGITS = 8;
-const TIME_DIGITS = 15;
-/** Sorts behind every time. */
-const LATEST = 10 ** TIME_DIGITS - 1;
 
 export type RowKey = Pick<Row, "id" | "hash">;
 
 /** Rows that their users ended are dropped after all others. */
 export const ENDED_KINDS = ["others", "byUser"] as const;
 export type EndedKind = (typeof ENDED_KINDS)[number];
-const KIND_LETTERS = { others: "o", byUser: "u" } as const;
+/** Where the index by time has what ended so. */
+export const ENDED: Readonly<Record<EndedKind, string>> = { others: `${BY_TIME}o/`, byUser: `${BY_TIME}u/` };
 
 export function keyOf(prefix: string, { id, hash }: RowKey): string {
 	return `${prefix}${id.toString(36).padStart(ID_DIGITS, "0")}/${hash}`;
@@ -56,25 +54,10 @@ export function readKey(prefix: string, key: string): RowKey {
 	return { id: Number.parseInt(id, 36), hash };
 }
 
-export function archivedKey(hash: string): string {
-	return ARCHIVED + hash;
-}
-
-/** Where the index by time has what ended at `ms` (since the epoch) or later; with a hash the key of one. */
-export function timeKey(kind: EndedKind, ms: number, hash = ""): string {
-	const time = Math.min(Math.max(0, Math.floor(ms)), LATEST).toString();
-	return `${BY_TIME}${KIND_LETTERS[kind]}/${time.padStart(TIME_DIGITS, "0")}/${hash}`;
-}
-
 /** The key of an ended row in the index by time. One that ended before the chain's time was known counts as the latest. */
 export function indexKey(row: Row): string {
 	const { hash, endedAt } = row;
-	return timeKey(isEndedByUser(row) ? "byUser" : "others", endedAt === 0 ? LATEST : endedAt, hash);
-}
-
-/** The hash in a key of the index by time. */
-export function indexedHash(key: string): string {
-	return key.slice(key.lastIndexOf("/") + 1);
+	return timeKey(ENDED[isEndedByUser(row) ? "byUser" : "others"], endedAt === 0 ? LATEST_MS : endedAt, hash);
 }
 
 /** All keys under which there may be something of a row in this state. */
@@ -135,22 +118,14 @@ export function encodeState(row: Row): Buffer {
 	return Buffer.from(JSON.stringify(storedOf(row)), "utf8");
 }
 
-/** Length of the state (4 bytes, big endian), the state as JSON, the raw transaction. */
+/** A row with its transaction's bytes. */
 export function encodeBirth(row: Row, raw: Buffer): Buffer {
-	const state = JSON.stringify(storedOf(row));
-	const length = Buffer.byteLength(state);
-	const record = Buffer.allocUnsafe(4 + length + raw.length);
-	record.writeUInt32BE(length, 0);
-	record.write(state, 4);
-	raw.copy(record, 4 + length);
-	return record;
+	return enveloped(storedOf(row), raw);
 }
 
 /** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws if the record is malformed. */
 export function decodeState(key: RowKey, value: Buffer, bytes: number): Row {
-	const read: unknown = JSON.parse(value.toString("utf8"));
-	if (!isStored(read)) throw new TypeError("not what was written");
-	return rowOf(key, read, bytes);
+	return rowOf(key, JSON.parse(value.toString("utf8")), bytes);
 }
 
 /** The row in the archive. Throws if the record is malformed. */
@@ -162,23 +137,13 @@ export function decodeArchived(hash: string, value: Buffer): Row {
 
 /** The row in a birth record. Throws if it is malformed. */
 export function decodeBirth(key: RowKey, value: Buffer): Row {
-	return decodeState(key, value.subarray(4, rawStart(value)), rawLength(value));
-}
-
-/** The length of the raw transaction in a birth record; for a malformed record the record's own length. */
-export function rawLength(value: Buffer): number {
-	return value.length < 4 ? value.length : Math.max(0, value.length - 4 - value.readUInt32BE(0));
+	const { known, raw } = openEnvelope(value);
+	return rowOf(key, known, raw.length);
 }
 
 /** A copy of the raw transaction in a birth record. Throws if there is none. */
 export function rawOfBirth(value: Buffer): Buffer {
-	return Buffer.from(value.subarray(rawStart(value)));
-}
-
-function rawStart(value: Buffer): number {
-	const start = 4 + value.readUInt32BE(0);
-	if (start >= value.length) throw new RangeError("no bytes");
-	return start;
+	return Buffer.from(rawIn(value));
 }
 
 /** What is stored of a row; JSON leaves out what is undefined. */
@@ -301,7 +266,8 @@ function areNames(value: unknown): boolean {
 	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
 }
 
-function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
+function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
+	if (!isStored(read)) throw new TypeError("not what was written");
 	const { from, nonce, fields, path, address, ending = "live", endedAt = 0 } = read;
 	const { cancelsPendingAt: cancelsAt = [], past = NO_PAST } = read;
 	// Without its bytes a mined row can't be reopened.

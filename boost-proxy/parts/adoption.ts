@@ -1,19 +1,12 @@
 // Takes over the part of a boost that is gone: its rows become this one's own, as if it had read them at its start. Each moves in
 // one transaction, so that a crash on the way leaves every row in one part.
 
+import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import { type KeyValueStore, type LeftPart, prefixRange } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Row } from "../domain/row.ts";
 import { RowReader } from "../journal/readRows.ts";
-import {
-	archivedKey,
-	BIRTH,
-	BY_TIME,
-	decodeArchived,
-	indexedHash,
-	keysOf,
-	STATE,
-} from "../journal/records.ts";
+import { BIRTH, BY_TIME, decodeArchived, keysOf, STATE } from "../journal/records.ts";
 import type { Rows } from "../rows/rows.ts";
 
 /** Rows of one transaction. */
@@ -73,7 +66,7 @@ async function adoptSome(
 async function adoptArchived(left: LeftPart, rows: Rows, indexKeys: readonly string[]): Promise<void> {
 	const fresh: string[] = [];
 	for (const key of indexKeys) {
-		const hash = indexedHash(key);
+		const hash = hashIn(key);
 		if (rows.has(hash)) {
 			const row = await archivedRow(left, hash);
 			if (row === null || (await rows.merge(row))) {
@@ -83,7 +76,7 @@ async function adoptArchived(left: LeftPart, rows: Rows, indexKeys: readonly str
 		}
 		fresh.push(key);
 	}
-	const hashes = fresh.map(indexedHash);
+	const hashes = fresh.map(hashIn);
 	await move(left, [...fresh, ...hashes.map(archivedKey)]);
 	rows.takeInArchived(hashes);
 }

@@ -3,9 +3,9 @@
 
 import { type Clock, nextTurn, within } from "../../shared/clock.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { PartRecord, StoreParts } from "../../shared/kv/port.ts";
 import { FairScheduler } from "../../shared/shares/scheduler.ts";
-import { archivedKey, indexedHash } from "../journal/records.ts";
 
 /** Hashes of one query at most. */
 const MAX_HASHES = 64;
@@ -86,7 +86,7 @@ export class HashLookups {
 		try {
 			const records = await this.#dependencies.parts.ofHashes(hashes, hashes.map(archivedKey));
 			const found = new Map<string, PartRecord[]>(hashes.map((hash) => [hash, []]));
-			for (const record of records) found.get(indexedHash(record.key))?.push(record);
+			for (const record of records) found.get(hashIn(record.key))?.push(record);
 			for (const [hash, { resolve }] of asked) resolve(found.get(hash) ?? []);
 		} catch (thrown) {
 			for (const [, { reject }] of asked) reject(thrown);

@@ -5,6 +5,7 @@ import { type Background, Loop } from "../../shared/background.ts";
 import { clientOf } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { archivedKey } from "../../shared/kv/archive.ts";
 import type {
 	KeyValueStore,
 	LeftPart,
@@ -26,7 +27,7 @@ import {
 } from "../domain/ports.ts";
 import { isEndedByUser, isFinal, type Row, setReplacementPending } from "../domain/row.ts";
 import { RowReader } from "../journal/readRows.ts";
-import { archivedKey, keysOf } from "../journal/records.ts";
+import { keysOf } from "../journal/records.ts";
 import type { Rows } from "../rows/rows.ts";
 import { adopt } from "./adoption.ts";
 import { HashLookups } from "./hashLookups.ts";

@@ -1,11 +1,12 @@
 // Reads what the records of other parts say of an account or a hash.
 
+import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { PartRecord } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { ElsewhereRow } from "../domain/ports.ts";
 import { isLive, type Row } from "../domain/row.ts";
 import { RowReader } from "../journal/readRows.ts";
-import { archivedKey, decodeArchived, indexedHash } from "../journal/records.ts";
+import { decodeArchived } from "../journal/records.ts";
 
 /** What other parts have of an account or a hash. */
 export interface Seen {
@@ -37,10 +38,10 @@ export function seenIn(records: readonly PartRecord[], log: Logger): Seen {
 	for (const { part, key, value } of sorted(records)) {
 		if (key.startsWith(archivedKey(""))) {
 			try {
-				ended.push({ row: decodeArchived(indexedHash(key), value), raw: null });
+				ended.push({ row: decodeArchived(hashIn(key), value), raw: null });
 			} catch (thrown) {
 				log.error("a record of the journal can't be read", {
-					hash: indexedHash(key),
+					hash: hashIn(key),
 					fault: safeError(thrown),
 				});
 			}

@@ -2,9 +2,10 @@
 // more, rows that ended long ago by chain and machine, and the oldest ones beyond the bound.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
+import { hashIn } from "../../shared/kv/archive.ts";
 import { isLive, type Row, stripRow } from "../domain/row.ts";
 import type { Archive } from "../journal/archive.ts";
-import { ENDED_KINDS, type EndedKind, indexedHash, indexKey } from "../journal/records.ts";
+import { ENDED_KINDS, type EndedKind, indexKey } from "../journal/records.ts";
 
 export interface SweeperOptions {
 	/** How long ended rows are kept, in ms. */
@@ -145,13 +146,11 @@ export class Sweeper {
 	/** The rows that these keys of the index are of. What is of none any more is taken out of the index. */
 	async #rowsOf(keys: readonly string[]): Promise<readonly Row[]> {
 		const { archive, get } = this.#dependencies;
-		const found = await Promise.all(
-			keys.map((key) => get(indexedHash(key)) ?? archive.read(indexedHash(key))),
-		);
+		const found = await Promise.all(keys.map((key) => get(hashIn(key)) ?? archive.read(hashIn(key))));
 		const rows: Row[] = [];
 		const outdated: string[] = [];
 		for (const [i, key] of keys.entries()) {
-			const hash = indexedHash(key);
+			const hash = hashIn(key);
 			// It may have changed while the others were read.
 			const row = get(hash) ?? found[i] ?? null;
 			if (row === null) archive.delete(hash);

@@ -3,8 +3,8 @@
 
 /** A live transaction as it was submitted, and its record from the first change on; both by the time at which it came. */
 export const [SUBMISSION, RECORD] = ["t/", "r/"];
-/** The record of one that is over, by its hash, and the index of these by time. */
-export const [ARCHIVED, ARCHIVED_BY_TIME] = ["e/", "x/"];
+/** The index by time of what is over; the records are by their hashes, see shared/kv/archive.ts. */
+export const ARCHIVED_BY_TIME = "x/";
 /** By sender and nonce: the last transaction with soft cancellations, and an archived one that could be submitted anew. */
 export const [SOFT, REVIVABLE] = ["n/", "g/"];
 /** A refund, by address and from the last block down, and the sums of an hour. */

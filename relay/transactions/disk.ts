@@ -3,6 +3,7 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { archivedKey, hashIn, keysByTime, timeKey } from "../../shared/kv/archive.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -16,15 +17,7 @@ import {
 	newRecord,
 	type TransactionRecord,
 } from "../domain/record.ts";
-import {
-	ARCHIVED,
-	ARCHIVED_BY_TIME,
-	PROBE,
-	RECORD,
-	REVIVABLE,
-	SOFT,
-	SUBMISSION,
-} from "../domain/storeKeys.ts";
+import { ARCHIVED_BY_TIME, PROBE, RECORD, REVIVABLE, SOFT, SUBMISSION } from "../domain/storeKeys.ts";
 import { ownedTransaction, type PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
 import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./storedFormat.ts";
@@ -140,8 +133,8 @@ export class TransactionDisk {
 
 	/** The record of an archived transaction, or null. */
 	async archived(hash: string): Promise<TransactionRecord | null> {
-		const bytes = await this.#get(ARCHIVED + hash);
-		return bytes === null ? null : decodeRecord(ARCHIVED + hash, bytes);
+		const bytes = await this.#get(archivedKey(hash));
+		return bytes === null ? null : decodeRecord(archivedKey(hash), bytes);
 	}
 
 	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
@@ -203,13 +196,8 @@ export class TransactionDisk {
 		this.#archived = 0;
 		let purged = 0;
 		while (left > 0) {
-			const keys: string[] = [];
-			const range = this.#kv.range(
-				ARCHIVED_BY_TIME,
-				timeKey(ARCHIVED_BY_TIME, now - KEEP_ARCHIVED_MS, ""),
-				Math.min(left, PURGE_BATCH),
-			);
-			for await (const [key] of range) keys.push(key);
+			const until = now - KEEP_ARCHIVED_MS;
+			const keys = await keysByTime(this.#kv, ARCHIVED_BY_TIME, { until }, Math.min(left, PURGE_BATCH));
 			if (keys.length === 0) break;
 			left -= keys.length;
 			const changes = await Promise.all(keys.map((key) => this.#forget(key, now, isLive)));
@@ -226,7 +214,7 @@ export class TransactionDisk {
 		// If it was admitted again and archived later, its later entry counts.
 		const record = await this.archived(hash);
 		if (record === null || (record.settledAt ?? 0) > now - KEEP_ARCHIVED_MS) return changes;
-		changes.push({ key: ARCHIVED + hash, value: null });
+		changes.push({ key: archivedKey(hash), value: null });
 		// Keep the entries by nonce.
 		if (isLive(hash)) return changes;
 		changes.push({ key: liveKey(RECORD, record), value: null });
@@ -300,7 +288,7 @@ function removal(record: TransactionRecord): Change[] {
 function keepChanges(record: TransactionRecord, now: number): Change[] {
 	const short = endedUnsent(record) ? compacted(record) : record;
 	return [
-		{ key: ARCHIVED + record.hash, value: encodeRecord({ ...short, settledAt: now }) },
+		{ key: archivedKey(record.hash), value: encodeRecord({ ...short, settledAt: now }) },
 		{ key: timeKey(ARCHIVED_BY_TIME, now, record.hash), value: Buffer.alloc(0) },
 		...(isRevivable(record) ? [{ key: nonceKey(REVIVABLE, record), value: Buffer.from(record.hash) }] : []),
 	];
@@ -315,12 +303,4 @@ function liveKey(
 	{ receivedAt, hash }: Pick<TransactionRecord, "receivedAt" | "hash">,
 ): string {
 	return timeKey(prefix, receivedAt, hash);
-}
-
-function hashIn(key: string): string {
-	return key.slice(key.lastIndexOf("/") + 1);
-}
-
-function timeKey(prefix: string, ms: number, hash: string): string {
-	return `${prefix}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
 }

@@ -2,6 +2,7 @@
 // what is damaged.
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { enveloped, hashIn, openEnvelope } from "../../shared/kv/archive.ts";
 import { StoreFormatError } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
 import { NOBODY, type TransactionRecord } from "../domain/record.ts";
@@ -19,7 +20,7 @@ type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
 	readonly request?: string | undefined;
 };
 
-/** Encodes a submission: length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
+/** Encodes a submission. */
 export function encodeTransaction(transaction: PrivateTransaction, block: number): Buffer {
 	const { tx, owners, submitterAddress, receivedAt } = transaction;
 	const { from } = tx;
@@ -31,13 +32,7 @@ export function encodeTransaction(transaction: PrivateTransaction, block: number
 		from,
 		request: transaction.requestId ?? undefined,
 	};
-	const json = JSON.stringify(envelope);
-	const length = Buffer.byteLength(json);
-	const bytes = Buffer.allocUnsafe(4 + length + tx.raw.length);
-	bytes.writeUInt32BE(length, 0);
-	bytes.write(json, 4, "utf8");
-	bytes.set(tx.raw, 4 + length);
-	return bytes;
+	return enveloped(envelope, tx.raw);
 }
 
 /** A submission as it was written; `block`: the head at its arrival. */
@@ -51,14 +46,11 @@ interface StoredSubmission
  * `isChecked`. Throws {@link StoreFormatError}.
  */
 export function decodeStored(key: string, bytes: Buffer, isChecked: boolean): StoredSubmission {
-	const envelope = readable(
-		key,
-		() => JSON.parse(bytes.toString("utf8", 4, 4 + bytes.readUInt32BE(0))) as Envelope | null,
-	);
+	const { known, raw } = readable(key, () => openEnvelope(bytes));
+	const envelope = known as Envelope | null;
 	if (envelope?.from === undefined) throw new StoreFormatError(key);
-	const raw = bytes.subarray(4 + bytes.readUInt32BE(0));
 	const { block, origin, receivedAt, owners = [], from, request: requestId = null } = envelope;
-	const hash = key.slice(key.lastIndexOf("/") + 1);
+	const hash = hashIn(key);
 	const decoded = decodeTransaction(raw, isChecked ? null : { hash, from });
 	if (!decoded.ok || decoded.tx.hash !== hash || decoded.tx.from !== from) throw new StoreFormatError(key);
 	return {

@@ -6,7 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { ARCHIVED, SUBMISSION } from "../../../relay/domain/storeKeys.ts";
+import { SUBMISSION } from "../../../relay/domain/storeKeys.ts";
+import { archivedKey } from "../../../shared/kv/archive.ts";
 import { openLmdb } from "../../../shared/kv/lmdb.ts";
 import { prefixRange } from "../../../shared/kv/port.ts";
 import { benchAccounts, fund, startSink } from "../../bench/load.ts";
@@ -44,7 +45,7 @@ before(async () => {
 	const others = benchAccounts(SENDERS + 1_000).slice(SENDERS);
 	await fillArchive(STORE, others, ARCHIVE);
 	await fill(STORE, accounts, PENDING);
-	[pending, archived] = [await hashesIn(SUBMISSION), await hashesIn(ARCHIVED)];
+	[pending, archived] = [await hashesIn(SUBMISSION), await hashesIn(archivedKey(""))];
 	env = {
 		...{ PORT: "0", HOST: "127.0.0.1", ETH_RPC_URL: chain.url, DATA_DIR, METRICS_TOKEN, ...IN_FOLDER },
 		...{ BUILDERS: JSON.stringify([{ name: "sink", url: sink.url }]), MAX_HEAD_AGE_S: "86400" },
@@ -75,7 +76,7 @@ async function assertComplete(relay: RelayProcess): Promise<void> {
 		assert.equal(await relay.client.stage(archived[i] ?? ""), "CANCELLED", archived[i]);
 	await relay.kill("SIGTERM");
 	assert.deepEqual(await hashesIn(SUBMISSION), pending);
-	assert.deepEqual(await hashesIn(ARCHIVED), archived);
+	assert.deepEqual(await hashesIn(archivedKey("")), archived);
 }
 
 test("a start that nobody ends has them all", async () => {
