@@ -13,8 +13,8 @@ import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts, Simulations } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import {
+	askAgainMs,
 	blockContext,
-	isFault,
 	type SimulationError,
 	type SimulationOutcome,
 	type SimulationPriority,
@@ -172,7 +172,10 @@ export class SenderRunner {
 		}
 		this.#carryOut(ready, outcomes, planTransactions(facts, outcomes), next);
 		searchers.senderPlanned(all);
-		if (outcomes.some(isFault)) this.#retry(sender, NODE_RETRY_MS);
+		for (const outcome of outcomes) {
+			const againMs = askAgainMs(outcome, NODE_RETRY_MS);
+			if (againMs !== null) this.#retry(sender, againMs);
+		}
 	}
 
 	/** The outcomes, as far as they are needed. The first that the block can't have by its fees or rules fails unsimulated. */

@@ -54,8 +54,10 @@ export type SimulationOutcome =
 	| {
 			readonly ok: false;
 			readonly error: SimulationError;
-			/** With NODE_UNAVAILABLE: the node can't simulate it, and is not asked again for the same block. */
+			/** With NODE_UNAVAILABLE: the node can't simulate it. */
 			readonly isImpossible?: boolean;
+			/** With `isImpossible`: in how many ms to ask again, since that may pass. Absent: not for the same block. */
+			readonly againMs?: number;
 	  };
 
 /** Whether the node can't simulate it, which is no verdict on the transaction. */
@@ -63,9 +65,10 @@ export function isImpossible(outcome: SimulationOutcome | undefined): boolean {
 	return outcome?.ok === false && outcome.isImpossible === true;
 }
 
-/** Whether the node failed to answer, and is asked again for the same block. */
-export function isFault(outcome: SimulationOutcome | undefined): boolean {
-	return outcome?.ok === false && outcome.error.code === "NODE_UNAVAILABLE" && !isImpossible(outcome);
+/** In how many ms to ask the node again for the same block, which is `faultMs` where it failed to answer; null: not at all. */
+export function askAgainMs(outcome: SimulationOutcome | undefined, faultMs: number): number | null {
+	if (outcome?.ok !== false || outcome.error.code !== "NODE_UNAVAILABLE") return null;
+	return outcome.isImpossible ? (outcome.againMs ?? null) : faultMs;
 }
 
 /** The order in the queue. */

@@ -6,7 +6,7 @@ import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Bid } from "../auction/bid.ts";
 import type { Bids } from "../auction/bids.ts";
 import type { BundleSimulation } from "./bundleSimulation.ts";
-import { type BidVerdict, isRetried, NO_RESULT_MS } from "./bundleSimulation.ts";
+import { type BidVerdict, retryMs } from "./bundleSimulation.ts";
 import type { MarketDependencies } from "./dependencies.ts";
 
 /** Receives the results. */
@@ -73,13 +73,14 @@ export class BidChecks {
 		const failed = verdict.kind === "targetFails" ? "targetFailed" : "noResult";
 		bid.lastCheck = { basis, result: isValid ? "passed" : failed };
 		if (isValid) Object.assign(bid, { value: verdict.value, refundIsToNew: verdict.refundIsToNew });
-		if (isRetried(verdict)) this.#retry(bid.target);
+		const againMs = retryMs(verdict);
+		if (againMs !== null) this.#retry(bid.target, againMs);
 		this.#listener.onVerdict(bid, verdict);
 	}
 
-	#retry(target: string): void {
+	#retry(target: string, afterMs: number): void {
 		if (this.#retries.has(target) || this.#stopped) return;
-		const timer = this.#dependencies.clock.after(NO_RESULT_MS, () => {
+		const timer = this.#dependencies.clock.after(afterMs, () => {
 			this.#retries.delete(target);
 			for (const bid of this.#parts.bids.of(target))
 				if (bid.lastCheck?.result !== "passed") bid.lastCheck = null;

@@ -23,7 +23,7 @@ import { firstRejection, STATIC_RULES } from "../domain/transactionRules.ts";
 import type { Auctioneer } from "./auctioneer.ts";
 import { withReadyBlobs } from "./bundleBlobs.ts";
 import type { BundleSimulation } from "./bundleSimulation.ts";
-import { type BidVerdict, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
+import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 
 /** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node does not support it. */
@@ -112,7 +112,7 @@ export class Bidding {
 			const now = simulation.target(request.target);
 			if (now?.entry !== target.entry || simulation.basis(now) !== basis) continue;
 			if (verdict.kind === "valid") return this.#accept(one, verdict, basis);
-			if (verdict.kind !== "outdated" || left === 1) return rejectionOf(verdict);
+			if (!isTransient(verdict) || left === 1) return rejectionOf(verdict);
 			await pause(clock, LATER_HEAD_MS);
 		}
 		throw nodeUnavailable();

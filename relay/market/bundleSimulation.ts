@@ -42,8 +42,8 @@ type NoVerdict =
 	| { readonly kind: "outdated" }
 	/** The node gave no result. */
 	| { readonly kind: "unavailable" }
-	/** The node can't simulate it, and is not asked again for the same block. */
-	| { readonly kind: "impossible"; readonly why: string };
+	/** The node can't simulate it; to be asked again in `againMs`, or not for the same block. */
+	| { readonly kind: "impossible"; readonly why: string; readonly againMs: number | null };
 
 /** The result of a backrun's simulation behind its target. */
 export type BidVerdict =
@@ -78,7 +78,7 @@ export interface PlainTrial {
 /** Delay before a bundle is simulated again in ms: roughly how long it takes to process a head that the node already has. */
 export const LATER_HEAD_MS = 200;
 /** The same where the node gave no result of a bundle that was accepted. */
-export const NO_RESULT_MS = 500;
+const NO_RESULT_MS = 500;
 
 /** Failures that a later block may resolve: missing nonces and funds, and fees that have to fall. */
 const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
@@ -291,12 +291,18 @@ export function failureReason({ code }: SimulationError): BundleReason {
 
 function withoutVerdict(outcome: SimulationOutcome | undefined): NoVerdict {
 	if (outcome?.ok !== false || !isImpossible(outcome)) return { kind: "unavailable" };
-	return { kind: "impossible", why: outcome.error.message };
+	return { kind: "impossible", why: outcome.error.message, againMs: outcome.againMs ?? null };
 }
 
-/** Whether an accepted bundle is simulated again for the same block, after {@link NO_RESULT_MS}. */
-export function isRetried({ kind }: BidVerdict | PlainVerdict): boolean {
-	return kind === "outdated" || kind === "unavailable";
+/** In how many ms an accepted bundle is simulated again for the same block; null: not at all. */
+export function retryMs(verdict: BidVerdict | PlainVerdict): number | null {
+	if (verdict.kind === "impossible") return verdict.againMs;
+	return verdict.kind === "outdated" || verdict.kind === "unavailable" ? NO_RESULT_MS : null;
+}
+
+/** Whether a new bundle is simulated again before it is answered. */
+export function isTransient(verdict: BidVerdict | PlainVerdict): boolean {
+	return verdict.kind !== "unavailable" && retryMs(verdict) !== null;
 }
 
 /** A revert's message, starting with `what`. */

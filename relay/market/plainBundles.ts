@@ -37,11 +37,11 @@ import type { BundleSimulation } from "./bundleSimulation.ts";
 import {
 	failureReason,
 	isMendable,
-	isRetried,
+	isTransient,
 	LATER_HEAD_MS,
-	NO_RESULT_MS,
 	type PlainVerdict,
 	readTransactions,
+	retryMs,
 	revertMessage,
 } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
@@ -207,8 +207,9 @@ export class PlainBundles {
 					else this.#leaveOut(bundle, next.number, failureReason(verdict.error));
 					return;
 				}
-				if (!isRetried(verdict)) return;
-				await pause(clock, NO_RESULT_MS, signal);
+				const againMs = retryMs(verdict);
+				if (againMs === null) return;
+				await pause(clock, againMs, signal);
 			}
 		});
 	}
@@ -297,7 +298,7 @@ export class PlainBundles {
 			if (entry.withdrawn !== null) return this.#take(one, covered, result);
 			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
-			if (left > 1 && verdict.kind === "outdated") {
+			if (left > 1 && isTransient(verdict)) {
 				await pause(clock, LATER_HEAD_MS);
 				continue;
 			}

@@ -25,6 +25,8 @@ import { readAnswer, readTransportError } from "./engines/verdicts.ts";
 export interface NodeAbilities extends RequestLimits {
 	/** Whether its `eth_simulateV1` supports all that simulations need. */
 	readonly simulates: boolean;
+	/** Whether its `debug_traceCall` does, one transaction after another. Absent: not known. */
+	readonly traces?: boolean | undefined;
 	/** Whether it takes the beacon root as a block override. Absent: yes. */
 	readonly beaconRoot?: boolean | undefined;
 	/** Whether it simulates a block with its parent's timestamp, as there are where slots are short. Absent: no. */
@@ -65,7 +67,6 @@ const LATER_MS = 600_000;
 /** What was learnt. */
 interface Learnt extends NodeAbilities {
 	readonly version: string;
-	readonly traces: boolean;
 	readonly missing: readonly string[];
 }
 
@@ -93,6 +94,10 @@ export class LearntAbilities implements NodeAbilities {
 
 	get simulates(): boolean {
 		return this.#learnt?.simulates ?? true;
+	}
+
+	get traces(): boolean {
+		return this.#learnt?.traces === true;
 	}
 
 	get gasCap(): bigint {

@@ -34,6 +34,7 @@ import {
 	UNSUPPORTED,
 } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
+import { Retries } from "./retries.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it, and more for much gas. */
 const TIMEOUT_MS = 2_000;
@@ -59,6 +60,7 @@ export interface SimulatorDependencies {
 const NONE: ReadonlySet<string> = new Set();
 
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
+	const retries = new Retries(dependencies.clock);
 	return {
 		async simulate(request) {
 			const { accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
@@ -83,7 +85,11 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const last = outcomes.at(-1);
 			const isOver = last !== undefined && stopsAt(asked, last, outcomes.length - 1);
 			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
-			return outcomes;
+			// A node of which it is known that it simulates nothing is asked by `LearntAbilities` alone.
+			const isAble = options.simulates || options.traces === true;
+			if (last !== UNSUPPORTED || !isAble) return outcomes;
+			const againMs = retries.againMs(asked.chain[outcomes.length - 1]?.hash ?? "", block);
+			return againMs === undefined ? outcomes : [...outcomes.slice(0, -1), { ...UNSUPPORTED, againMs }];
 		},
 	};
 }
@@ -145,7 +151,9 @@ async function runAll(
 		}
 		const next = finalCount === 0 ? "capped" : await stateAfter(part, finalCount, ask);
 		if (next === null || typeof next === "string") {
-			const short = next === null ? NO_VERDICT : aboveCap(gasCap);
+			// Where it is known to trace, that may pass.
+			const isUnsupported = next === "unsupported" && options.traces === true;
+			const short = next === null ? NO_VERDICT : isUnsupported ? UNSUPPORTED : aboveCap(gasCap);
 			return [...outcomes, ...withinCap(answer.outcomes, finalCount, short, part.measured)];
 		}
 		outcomes.push(...answer.outcomes.slice(0, finalCount));

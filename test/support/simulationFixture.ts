@@ -118,9 +118,9 @@ const WAYS: Readonly<Record<string, NodeAbilities>> = {
 
 /** A simulator on this node that assumes these abilities of it. */
 export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Simulator {
-	const { simulates, gasCap, maxBlockGas, beaconRoot, sameTime } = abilities;
+	const { simulates, traces, gasCap, maxBlockGas, beaconRoot, sameTime } = abilities;
 	return createSimulator(
-		{ simulates, gasCap, maxBlockGas, beaconRoot, sameTime, timeoutMs: 10_000 },
+		{ simulates, traces, gasCap, maxBlockGas, beaconRoot, sameTime, timeoutMs: 10_000 },
 		{ node, clock: systemClock, recoveries: new Recoveries(), onRun() {} },
 	);
 }

@@ -23,6 +23,7 @@ export type Pays =
 	| "targetFails"
 	| "targetGap"
 	| "blind"
+	| "refused"
 	| "impossible"
 	| "throws";
 
@@ -32,12 +33,11 @@ interface Held {
 	readonly go: () => void;
 }
 
-/** The node can't simulate it. */
-const IMPOSSIBLE: SimulationOutcome = {
-	ok: false,
-	isImpossible: true,
-	error: { code: "NODE_UNAVAILABLE", message: "impossible" },
-};
+/** A refusal that may pass, or one that won't. */
+function withoutVerdict(what: "refused" | "impossible"): SimulationOutcome {
+	const error = { code: "NODE_UNAVAILABLE", message: what } as const;
+	return { ok: false, isImpossible: true, error, ...(what === "refused" ? { againMs: 2_000 } : {}) };
+}
 
 /** Simulations by the backruns' labels. */
 export class FakeSimulations implements Simulations {
@@ -50,7 +50,7 @@ export class FakeSimulations implements Simulations {
 	/** Those of plain bundles, with their transactions' labels. */
 	readonly plain: (SimulationRequest & { readonly labels: string })[] = [];
 	/** Why transactions of plain bundles fail. */
-	readonly fails = new Map<string, SimulationErrorCode | "impossible">();
+	readonly fails = new Map<string, SimulationErrorCode | "refused" | "impossible">();
 	/** Labels whose simulations wait for {@link finish}. */
 	readonly holding = new Set<string>();
 	/** Simulations of plain bundles answer even after they were aborted. */
@@ -79,7 +79,7 @@ export class FakeSimulations implements Simulations {
 		if (pays === "targetGap") return [failed("NONCE_GAP")];
 		const before = request.transactions.slice(1).map(() => passed(null));
 		if (pays === "blind") return [...before, passed(null)];
-		if (pays === "impossible") return [...before, IMPOSSIBLE];
+		if (pays === "refused" || pays === "impossible") return [...before, withoutVerdict(pays)];
 		return [...before, typeof pays === "bigint" ? passed(pays) : failed(pays)];
 	}
 
@@ -94,7 +94,7 @@ export class FakeSimulations implements Simulations {
 		for (const [i, { hash }] of request.transactions.entries()) {
 			const fails = this.fails.get(labels[i] ?? "");
 			if (fails === "NODE_UNAVAILABLE") return [...outcomes, unavailable("down")];
-			if (fails === "impossible") return [...outcomes, IMPOSSIBLE];
+			if (fails === "refused" || fails === "impossible") return [...outcomes, withoutVerdict(fails)];
 			if (fails === undefined) {
 				outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: true, paid: null });
 				continue;

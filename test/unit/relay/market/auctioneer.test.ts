@@ -302,9 +302,14 @@ for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 	});
 }
 
-test("what the node refuses is not tried again before the next head", async () => {
-	const { fixture, target, a } = await atNextHead("impossible");
+test("what the node refuses is tried again when that is said, and for the next head if it is not", async () => {
+	const { fixture, target, a } = await atNextHead("refused");
 	await fixture.look(target);
+	fixture.simulations.take();
+	await fixture.clock.advance(1_900);
+	assert.deepEqual(fixture.simulations.take(), []);
+	fixture.simulations.pays.set("A", "impossible");
+	await fixture.clock.advance(200);
 	assert.deepEqual(fixture.simulations.take(), ["A 102 101"]);
 	fixture.simulations.pays.set("A", 8n);
 	await fixture.clock.advance(12_000);

@@ -39,17 +39,22 @@ test("if the node gives no result, the bid fails and nothing is kept", async () 
 });
 
 test("what may be otherwise in a moment is asked again before the bid is refused", async () => {
-	for (const passes of [true, false]) {
-		const { fixture, target } = await withTarget();
-		fixture.accounts.onFresh = () => {
-			if (passes) fixture.accounts.nonces.set(target.tx.from, 1n);
-			return 100;
-		};
-		const bid = fixture.bid("A", target, "targetGap");
-		await fixture.turn();
-		if (passes) fixture.simulations.pays.set("A", 5n);
-		await fixture.clock.advance(1_000);
-		assert.deepEqual(resultOf(await bid), [passes ? "accepted" : NOT_FOUND, true]);
+	for (const [pays, answer] of [
+		["refused", "NO_BIDDING bidding is not available with this target: refused"],
+		["targetGap", NOT_FOUND],
+	] as const) {
+		for (const passes of [true, false]) {
+			const { fixture, target } = await withTarget();
+			fixture.accounts.onFresh = () => {
+				if (passes) fixture.accounts.nonces.set(target.tx.from, 1n);
+				return 100;
+			};
+			const bid = fixture.bid("A", target, pays);
+			await fixture.turn();
+			if (passes) fixture.simulations.pays.set("A", 5n);
+			await fixture.clock.advance(1_000);
+			assert.deepEqual(resultOf(await bid), [passes ? "accepted" : answer, true]);
+		}
 	}
 });
 

@@ -244,13 +244,14 @@ for (const fails of ["INSUFFICIENT_FUNDS", "NONCE_GAP", "FEE_CAP_TOO_LOW"] as co
 }
 
 describe("at each head", () => {
-	test("what the node refuses is not tried again before the next head", async () => {
+	test("what the node refuses is tried again when that is said, and for the next head if it is not", async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1], RANGE);
 		fixture.tried();
 		const rows = [
-			["impossible", ["t1 in 102"], "NOT_INCLUDED notSimulated"],
-			[null, ["t1 in 103"], "SENT"],
+			["refused", ["t1 in 102", "t1 in 102", "t1 in 102"], "NOT_INCLUDED notSimulated"],
+			["impossible", ["t1 in 103"], "NOT_INCLUDED notSimulated"],
+			[null, ["t1 in 104"], "SENT"],
 		] as const;
 		for (const [fails, tried] of rows) {
 			if (fails === null) fixture.simulations.fails.clear();
@@ -260,7 +261,7 @@ describe("at each head", () => {
 			await fixture.clock.advance(2_000);
 			assert.deepEqual(fixture.tried(), tried);
 		}
-		const stages = [102, 103].map((block) => fixture.status(hash, block));
+		const stages = [102, 103, 104].map((block) => fixture.status(hash, block));
 		assert.deepEqual(
 			stages,
 			rows.map(([, , stage]) => stage),

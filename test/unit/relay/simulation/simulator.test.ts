@@ -1,4 +1,4 @@
-// The simulator on a node that is a block behind.
+// The simulator on a node that is a block behind, and on one that refuses.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -84,5 +84,55 @@ describe("a node that does not have the block yet", () => {
 		const { told, node } = await run({ eth_simulateV1: never });
 		assert.deepEqual(told, ["NODE_UNAVAILABLE: the node gave no verdict"]);
 		assert.ok(node.calls.length > 5 && node.calls.length < 30, `${node.calls.length} calls`);
+	});
+});
+
+describe("a node that refuses a transaction", () => {
+	const refuses: Answer = () => {
+		throw new NodeError(-32000, "upstream hiccup");
+	};
+	const request = fakeRequest({ transactions: three.slice(0, 1) });
+	const asking = (options: Partial<SimulatorOptions> = {}) => {
+		const node = new ScriptedNode({ eth_simulateV1: refuses, debug_traceCall: refuses });
+		const clock = new FakeClock();
+		const simulator = createSimulator(
+			{ ...ABLE, ...options },
+			{ node, clock, recoveries: new Recoveries(), onRun: () => {} },
+		);
+		const againMs = async (asked = request): Promise<number | undefined> => {
+			const [outcome] = await simulator.simulate(asked);
+			assert.ok(outcome?.ok === false && outcome.isImpossible);
+			return outcome.againMs;
+		};
+		return { againMs, clock };
+	};
+
+	it("is asked some times more for the same block, each time after as long as it has refused", async () => {
+		const { againMs, clock } = asking();
+		const next = { ...request, block: { ...request.block, stateBlock: request.block.stateBlock + 1 } };
+		for (const asked of [request, next]) {
+			const pauses: number[] = [];
+			for (let ms = await againMs(asked); ms !== undefined; ms = await againMs(asked)) {
+				pauses.push(ms);
+				clock.advance(ms);
+			}
+			assert.deepEqual(pauses, [500, 500, 1_000, 2_000]);
+		}
+	});
+
+	it("is not asked more often because others ask meanwhile", async () => {
+		const { againMs, clock } = asking();
+		const pauses: (number | undefined)[] = [];
+		for (let ms = 0; ms <= 4_000; ms += 1_000) {
+			pauses.push(await againMs());
+			clock.advance(1_000);
+		}
+		assert.deepEqual(pauses, [500, 1_000, 2_000, 3_000, undefined]);
+	});
+
+	it("is not asked again if it is known to simulate nothing", async () => {
+		const { againMs } = asking({ simulates: false, traces: false });
+		assert.equal(await againMs(), undefined);
+		assert.equal(await asking({ simulates: false, traces: true }).againMs(), 500);
 	});
 });
