@@ -367,7 +367,8 @@ export class BlockLoop {
 		if (first === undefined) return false;
 		const { pool, records } = this.#dependencies.transactions;
 		const { tx } = first.transaction;
-		if (pool.nextProblem(tx)?.code !== "FORK_RULES") return pool.isSentFor(first, head) && isChecked;
+		if (pool.nextProblem(tx)?.code !== "FORK_RULES")
+			return pool.givenFor(first, head).length > 0 && isChecked;
 		return records.get(tx.hash)?.record.simulationError?.code !== "FORK_RULES";
 	}
 

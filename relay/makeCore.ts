@@ -210,6 +210,7 @@ export async function makeCore(
 		{
 			transactions,
 			accounts,
+			broadcaster: fanout,
 			tip,
 			onLaterHead,
 			blobProofs,

@@ -26,6 +26,7 @@ import {
 } from "../shared/ownership.ts";
 import type { Traces } from "../shared/tracing/traces.ts";
 import { type AdmissionOptions, type AdmissionVerdict, admit, judgeAccount } from "./admission/admission.ts";
+import type { Broadcaster } from "./broadcast/fanout.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts } from "./domain/ports.ts";
@@ -55,6 +56,7 @@ export interface PipelineOptions extends AdmissionOptions {
 export interface PipelineDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
+	readonly broadcaster: Pick<Broadcaster, "isOut">;
 	readonly tip: Tip;
 	/** For the admission: called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
@@ -178,10 +180,10 @@ export class Pipeline {
 
 	/** Its client is an owner beside those who submitted it before; resolves once that is on disk. */
 	async #join(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
-		const { transactions } = this.#dependencies;
+		const { transactions, broadcaster } = this.#dependencies;
 		const { owners = [] } = transactions.records.get(tx.hash)?.record ?? {};
 		const owner = ownerOf(submission);
-		const isOut = (transactions.pool.get(tx.hash)?.sentTo.size ?? 0) > 0;
+		const isOut = broadcaster.isOut(tx.hash);
 		// Whatever else it changes, searchers see no more of it from now on.
 		const isHidden = owner.isHidden || policyOf(submission.path).sharing === "never";
 		const joined = withOwner(owners, isOut ? { ...lateOwner(owners, owner), isHidden } : owner);

@@ -344,13 +344,13 @@ export class SenderRunner {
 		const out = transactions.goesOut(entry, {
 			block: next.number,
 			builders: plan.builders,
-			behindHidden: visible.behindHidden,
 			unsimulated: plan.unsimulated === undefined ? null : told(plan.unsimulated, visible),
 		});
 		if (out === null) return;
 		const { transaction } = entry;
 		const lastBlock = out.firstBlock + this.#options.txTtlBlocks - 1;
-		broadcaster.send({ transaction, block: next.number, lastBlock, worth }, out.builders);
+		const left = () => transactions.left(transaction.tx.hash, next.number, visible.behindHidden);
+		broadcaster.send({ transaction, block: next.number, lastBlock, worth, left }, out.builders);
 		this.#dependencies.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}
 }

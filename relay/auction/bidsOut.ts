@@ -14,7 +14,7 @@ export interface BidOut {
 	readonly seq: number;
 	/** Wei that it claimed when it went out last. */
 	readonly bid: bigint;
-	/** Names of the builders that it went to. */
+	/** Names of the builders that it left for. */
 	readonly builders: readonly string[];
 	/** Who gets the refund. */
 	readonly recipient: string;
@@ -27,10 +27,10 @@ export class BidsOut {
 	/** By block and target; of each bidder and backrun once. */
 	readonly #byBlock = new Map<number, Map<string, Map<string, BidOut>>>();
 
-	/** The bid goes to `builders` for `block`. */
+	/** The bid leaves for `builder` for `block`. */
 	note(
 		{ record, backrun, bidder, target, value, seq }: Bid,
-		{ block, builders, recipient }: { block: number } & Pick<BidOut, "builders" | "recipient">,
+		{ block, builder, recipient }: { block: number; builder: string } & Pick<BidOut, "recipient">,
 	): void {
 		const byTarget = this.#byBlock.get(block) ?? new Map<string, Map<string, BidOut>>();
 		this.#byBlock.set(block, byTarget);
@@ -41,7 +41,7 @@ export class BidsOut {
 		all.set(key, {
 			...{ bundle: record.hash, backrun: backrun.hash, bidder, recipient, bid: value },
 			seq: Math.min(seq, known?.seq ?? seq),
-			builders: [...new Set([...(known?.builders ?? []), ...builders])],
+			builders: [...new Set([...(known?.builders ?? []), builder])],
 		});
 	}
 

@@ -179,6 +179,8 @@ export interface SendChecks {
 	readonly requestId: string | null;
 	/** Called right before the request is written; false if it must no longer be sent. */
 	shouldSend(): boolean;
+	/** Called when it is written, each time. */
+	onSent(): void;
 	/** Called before the request is sent a second time. */
 	mayRepeat(): boolean;
 }

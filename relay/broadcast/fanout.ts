@@ -55,11 +55,6 @@ interface Builder {
 /** As many as may wait in a lane. */
 const KEPT_SIGNATURES = 100_000;
 
-/** A bundle that was sent to a builder, as far as a later cancel needs it. */
-interface SentBundle extends Pick<LaneItem, "client" | "kind" | "requestId"> {
-	readonly block: number;
-}
-
 /** What was delivered; `backrun` is any bundle except one that holds a target alone. */
 export type DeliveredKind = DeliveryKind | "backrun";
 
@@ -84,13 +79,18 @@ export interface Dispatch {
 	readonly lastBlock: number;
 	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
 	readonly worth?: number;
+	/** Called when a request with it is written. */
+	readonly left?: () => void;
 }
 
 /** Called with each builder's response. */
 export type BundleAnswered = (delivery: BundleDelivery) => void;
 
 /** What users' transactions need of the builders. */
-export type Broadcaster = Pick<Fanout, "cancel" | "eligible" | "leastWaiting" | "send">;
+export type Broadcaster = Pick<
+	Fanout,
+	"cancel" | "eligible" | "forget" | "isOut" | "leastWaiting" | "restore" | "send" | "takeBack"
+>;
 
 /** What searchers' bundles need of the builders. */
 export type BundleSender = Pick<
@@ -108,8 +108,7 @@ export class Fanout {
 	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
-	/** Sent bundles by builder and name: only these need a cancel. */
-	readonly #sent = new Map<string, SentBundle>();
+	#head = 0;
 
 	constructor(options: FanoutOptions, dependencies: FanoutDependencies) {
 		const marked = options.builders.filter((row) => row.fullPrivacy);
@@ -155,9 +154,33 @@ export class Fanout {
 		return builders === null ? allowed : allowed.filter((name) => builders.includes(name));
 	}
 
+	/** Whether it has left for a builder since it was last submitted. */
+	isOut(hash: string): boolean {
+		return [...this.#builders.values()].some(({ lane }) => lane.sentFor("user", hash) !== undefined);
+	}
+
+	/** These builders were sent it before this process started, as far as is known. */
+	restore(hash: string, builders: Iterable<string>): void {
+		for (const { lane } of this.#recipients([...builders])) lane.restore(hash);
+	}
+
+	/** It is pending no more: who was sent it is not asked again. */
+	forget(hash: string): void {
+		for (const { lane } of this.#builders.values()) lane.forget("user", hash);
+	}
+
+	/** Nothing of it leaves from now on. Returns the names of the builders that were sent it, which may need its cancel. */
+	takeBack({ tx }: PrivateTransaction): readonly string[] {
+		const builders = [...this.#builders.values()];
+		for (const { lane } of builders) lane.withdraw(tx.from, tx.hash);
+		return builders
+			.filter(({ lane }) => lane.sentFor("user", tx.hash) !== undefined)
+			.map(({ row }) => row.name);
+	}
+
 	/** Queues it in the lanes of `builders`; does not wait. */
 	send(dispatch: Dispatch, builders: readonly string[]): void {
-		const { transaction, block, lastBlock, worth } = dispatch;
+		const { transaction, block, lastBlock, worth, left } = dispatch;
 		const { tx } = transaction;
 		const kind = policyOf(transaction.path).form;
 		const bundle = kind === "bundle" ? targetBundle(dispatch) : null;
@@ -177,19 +200,19 @@ export class Fanout {
 					this.#signatures.signed(
 						bodyOf(bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid)),
 					),
+				left,
 				answered: this.#answered.bind(this, transaction, row.name, kind, block),
 			});
 		}
 	}
 
-	/** Queues its cancel at `builders`, in every form that they support; does not wait. */
+	/** Queues its cancel at `builders`, in every form that they support; does not wait. What waits must be taken back before. */
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const { tx, path } = transaction;
 		const client = clientOf(transaction.submitterAddress);
 		const isBundle = policyOf(path).form === "bundle";
 		const uuid = isBundle ? this.#uuid(targetName(tx.hash)) : "";
 		for (const { row, lane } of this.#recipients(builders)) {
-			lane.withdraw(tx.from, tx.hash);
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
 			pushCancels(lane, this.#signatures, calls, {
 				answered: this.#answered.bind(this, transaction, row.name, "cancel", block),
@@ -206,14 +229,14 @@ export class Fanout {
 	/**
 	 * Queues the bundle in the lanes of those of `builders` that may have it, and returns their names without waiting. A bundle with a
 	 * refund goes only to builders that pay refunds. In a lane, a newer bundle replaces a waiting one of the same name, which is
-	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed. `onSend` is called when it is
-	 * actually sent to a builder, which never happens if it is replaced in the queue.
+	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed. `left` is called when a request
+	 * with it is written to a builder, which never happens if it is replaced in the queue.
 	 */
 	sendBundle(
 		bundle: OutgoingBundle,
 		builders: readonly string[],
 		answered: BundleAnswered,
-		onSend: () => void = () => {},
+		left?: (builder: string) => void,
 	): readonly string[] {
 		const { name, block, refund, client, worth, kind, slot, requestId } = bundle;
 		const recipients = this.#recipients(builders).filter(
@@ -221,7 +244,6 @@ export class Fanout {
 		);
 		const key = laneKey(name);
 		const uuid = this.#uuid(key);
-		const sent = this.#sent;
 		const first = bundle.transactions[0]?.tx.hash ?? "";
 		for (const { row, lane } of recipients) {
 			lane.push({
@@ -235,34 +257,35 @@ export class Fanout {
 				requestId,
 				urgent: false,
 				make: () => this.#signatures.signed(bodyOf(bundleCall(row, bundle, uuid))),
-				begins() {
-					sent.set(sentKey(row, name), { block, client, kind, requestId });
-					onSend();
-				},
+				left: left && (() => left(row.name)),
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle", first, block),
 			});
 		}
 		return recipients.map(({ row }) => row.name);
 	}
 
-	/** Queues the cancel of the bundle `name` at those of `builders` that were sent it; does not wait. */
-	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
+	/** Queues the cancel of a bundle for `block` at those of `builders` that were sent it; does not wait. */
+	cancelBundle(
+		{ name, client, kind, requestId }: Pick<OutgoingBundle, "name" | "client" | "kind" | "requestId">,
+		block: number,
+		builders: readonly string[],
+		answered: BundleAnswered,
+	): void {
 		const key = laneKey(name);
 		const uuid = this.#uuid(key);
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(key, name);
-			// Never sent, so the builder has nothing to cancel.
-			const sent = this.#sent.get(sentKey(row, name));
-			if (sent === undefined) continue;
-			this.#sent.delete(sentKey(row, name));
+			// Never sent for a block to come, so the builder has nothing to cancel.
+			if ((lane.sentFor(kind, name) ?? 0) <= this.#head) continue;
+			lane.forget(kind, name);
 			pushCancels(lane, this.#signatures, cancelBundleCalls(row, uuid, block), {
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel", "", block),
 				key,
 				subject: name,
-				client: sent.client,
-				kind: sent.kind,
+				client,
+				kind,
 				block,
-				requestId: sent.requestId,
+				requestId,
 			});
 		}
 	}
@@ -297,7 +320,7 @@ export class Fanout {
 
 	/** Drops what waits for `head` or an earlier block. */
 	setHead(head: number): void {
-		for (const [key, { block }] of this.#sent) if (block <= head) this.#sent.delete(key);
+		this.#head = head;
 		for (const { lane } of this.#builders.values()) lane.setHead(head);
 	}
 
@@ -379,10 +402,6 @@ function pushCancels(
 /** A bundle's lane key, from which its identifier is derived. It can't equal a sender's address or a target's name. */
 function laneKey(name: string): string {
 	return `bundle ${name}`;
-}
-
-function sentKey(row: BuilderRow, name: string): string {
-	return `${row.name} ${name}`;
 }
 
 /** The name of the bundle that holds a target alone; no {@link OutgoingBundle.name} looks like it. */

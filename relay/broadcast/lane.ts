@@ -3,9 +3,7 @@
 // Of bids the first slot of every target goes before the second of any. The items of one sender are sent one after another, so that
 // nonces arrive in order and a cancel arrives after what it cancels.
 
-import type { LRUCache } from "lru-cache";
 import { type Clock, nextTurn, type Timer } from "../../shared/clock.ts";
-import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { FairScheduler, type JobOptions, type WaitingJob } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
 import type { BundleKind } from "../domain/bundle.ts";
@@ -34,8 +32,8 @@ export interface LaneItem {
 	readonly urgent: boolean;
 	/** Builds and signs the body right before it is sent, so that waiting items use little memory; it may take some turns. */
 	readonly make: () => SignedBody | Promise<SignedBody>;
-	/** Called right before it is sent. */
-	readonly begins?: () => void;
+	/** Called when the request is written: the builder may have it from then on. A repeated one is told again. */
+	readonly left?: (() => void) | undefined;
 	/** Called once; with `unsent` if it was never sent. */
 	readonly answered: (answer: DeliveryAnswer, ms: number) => void;
 }
@@ -69,15 +67,20 @@ interface Queue {
 	job: WaitingJob | null;
 }
 
-/** The item being sent, and whether it still may be. A withdrawn one is not sent a second time. */
+/** The item being sent, and whether it still may be: a withdrawn one is not, as long as nothing of it is written. */
 class Sending implements SendChecks {
 	readonly item: LaneItem;
+	readonly onSent: () => void;
 	isWithdrawn = false;
-	readonly #dependencies: Pick<LaneDependencies, "maySend">;
+	readonly #maySend: () => boolean;
 
-	constructor(item: LaneItem, dependencies: Pick<LaneDependencies, "maySend">) {
+	constructor(
+		item: LaneItem,
+		{ maySend, onSent }: { readonly maySend: () => boolean; readonly onSent: () => void },
+	) {
 		this.item = item;
-		this.#dependencies = dependencies;
+		this.#maySend = maySend;
+		this.onSent = onSent;
 	}
 
 	get requestId(): string | null {
@@ -85,11 +88,11 @@ class Sending implements SendChecks {
 	}
 
 	shouldSend(): boolean {
-		return this.item.urgent || this.#dependencies.maySend();
+		return !this.isWithdrawn && this.#maySend();
 	}
 
 	mayRepeat(): boolean {
-		return !this.isWithdrawn && this.shouldSend();
+		return this.shouldSend();
 	}
 }
 
@@ -101,6 +104,8 @@ interface WaitingShares {
 
 /** Queues checked for stale items before other work gets a turn: few ms. */
 const QUEUES_PER_SLICE = 500;
+/** How long it is known that the builder was sent a bundle, in blocks: of those that pay alike the one sent least recently goes first. */
+const KNOWN_BLOCKS = 32;
 
 export class Lane {
 	readonly #dependencies: LaneDependencies;
@@ -110,8 +115,15 @@ export class Lane {
 	/** Until searchers' requests may go on. */
 	#pause: Timer | null = null;
 	readonly #queues = new Map<string, Queue>();
-	/** By subject, the block it was last sent for: of a client's items that pay alike the one sent least recently goes first. */
-	readonly #sentFor: LRUCache<string, number>;
+	/**
+	 * What the builder was sent: by kind and subject, the block for which it last left. Users' transactions stay until they are
+	 * {@link forget forgotten}.
+	 */
+	readonly #sent: Readonly<Record<BundleKind, Map<string, number>>> = {
+		user: new Map(),
+		bid: new Map(),
+		plain: new Map(),
+	};
 	#inFlight = 0;
 	#head = 0;
 	#closed = false;
@@ -131,7 +143,21 @@ export class Lane {
 		const shares = () => new Shares({ total: capacity, perClient: Math.max(1, Math.floor(capacity / 8)) });
 		const room = () => ({ waiting: shares(), cancels: shares() });
 		this.#rooms = { user: room(), bid: room(), plain: room() };
-		this.#sentFor = recentlyUsed(capacity);
+	}
+
+	/** The last block for which an item left for the builder; undefined: none has, or it is forgotten. */
+	sentFor(kind: BundleKind, subject: string): number | undefined {
+		return this.#sent[kind].get(subject);
+	}
+
+	/** A user's transaction was sent before this process started. */
+	restore(subject: string): void {
+		if (!this.#sent.user.has(subject)) this.#sent.user.set(subject, 0);
+	}
+
+	/** Nobody asks any more whether the builder was sent it. */
+	forget(kind: BundleKind, subject: string): void {
+		this.#sent[kind].delete(subject);
 	}
 
 	/** Items that wait or are in flight. */
@@ -152,7 +178,7 @@ export class Lane {
 		return this.#budget.forSearchers;
 	}
 
-	/** Queues an item. A waiting item of the same subject is answered `unsent`, and one in flight is not retried. */
+	/** Queues an item. A waiting item of the same subject is answered `unsent`; one in flight is not written any more, or not again. */
 	push(item: LaneItem): void {
 		const queue = this.#queues.get(item.key) ?? this.#open(item.key);
 		const { waiting } = queue;
@@ -169,7 +195,10 @@ export class Lane {
 		if (!isTaken) item.answered("unsent", 0);
 	}
 
-	/** Drops the waiting item of `subject` unless it is urgent: it is answered `unsent`. One in flight is finished, not retried. */
+	/**
+	 * Drops the waiting item of `subject` unless it is urgent: it is answered `unsent`. One in flight is not written any more, or
+	 * not again: nothing of it leaves from now on.
+	 */
 	withdraw(key: string, subject: string): void {
 		const queue = this.#queues.get(key);
 		if (queue === undefined) return;
@@ -180,6 +209,8 @@ export class Lane {
 	/** Drops what waits for `head` or an earlier block. */
 	setHead(head: number): void {
 		this.#head = head;
+		for (const sent of [this.#sent.bid, this.#sent.plain])
+			for (const [subject, block] of sent) if (block + KNOWN_BLOCKS <= head) sent.delete(subject);
 		const isSweeping = this.#unswept !== null;
 		this.#unswept = this.#queues.values();
 		if (!isSweeping) void this.#sweep();
@@ -275,7 +306,13 @@ export class Lane {
 			for (const one of taken) one.answered("unsent", 0);
 			return;
 		}
-		const sending = new Sending(item, this.#dependencies);
+		const sending = new Sending(item, {
+			maySend: () => this.#maySend(item),
+			onSent: () => {
+				if (!item.urgent) this.#sent[item.kind].set(item.subject, item.block);
+				item.left?.();
+			},
+		});
 		queue.sending = sending;
 		this.#inFlight += 1;
 		for (const one of taken) one.answered("unsent", 0);
@@ -284,10 +321,8 @@ export class Lane {
 		const isAtOnce = !(made instanceof Promise);
 		const body = isAtOnce ? made : await made;
 		// It may have been withdrawn while it was signed.
-		const maySend = isAtOnce || (!sending.isWithdrawn && this.#maySend(item));
+		const maySend = isAtOnce || sending.shouldSend();
 		if (maySend) this.#budget.take();
-		if (maySend) item.begins?.();
-		if (maySend && !item.urgent) this.#sentFor.set(item.subject, item.block);
 		const begun = clock.monotonic();
 		const answer = maySend ? await send(body, sending) : "unsent";
 		this.#inFlight -= 1;
@@ -299,7 +334,7 @@ export class Lane {
 
 	/** How an item is scheduled. A client's items as a user are not delayed by its items as a searcher. */
 	#jobOptions({ client, subject, worth = 0, kind, slot = 0, urgent }: LaneItem): JobOptions {
-		const rank = urgent ? -Infinity : rankOf(worth, this.#sentFor.get(subject) ?? 0);
+		const rank = urgent ? -Infinity : rankOf(worth, this.sentFor(kind, subject) ?? 0);
 		if (kind === "user") return { client, cost: 1, urgent, rank };
 		// All bids are one client: the auction has divided their slots already.
 		return kind === "bid"

@@ -58,7 +58,7 @@ export type TxEvent =
 	/** A new bid on it was accepted. Bids are counted, not listed. */
 	| Event<"bid", { readonly bundle: string }>
 	/**
-	 * A bid behind it was sent to builders for `block`. `bid` is in wei. `recipient`: who gets the refund; events of earlier
+	 * A bid behind it left for a builder, the first of `builders`, for `block`. `bid` is in wei. `recipient`: who gets the refund; events of earlier
 	 * versions lack it.
 	 */
 	| BlockEvent<
@@ -71,7 +71,7 @@ export type TxEvent =
 	/** The refund for the backrun behind it was read from the block. */
 	| BlockEvent<"refunded", Refund>
 	/**
-	 * It was sent to builders for `block`. `behindHidden`: an earlier transaction of its sender is hidden from searchers, and the
+	 * It left for a builder, the first one for `block`. `behindHidden`: an earlier transaction of its sender is hidden from searchers, and the
 	 * list of builders would reveal it.
 	 */
 	| BlockEvent<"broadcast", { readonly behindHidden?: boolean }>

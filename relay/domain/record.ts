@@ -178,10 +178,8 @@ export function endForAll(record: TransactionRecord): void {
 
 /** Whether it was ended by its user or expired before any builder had it, so that nobody can mine it and its bytes can go. */
 export function endedUnsent({ ended, events, deliveries }: TransactionRecord): boolean {
-	if (ended === null || deliveries.length > 0) return false;
-	return !events.some(
-		(event) => event.type === "broadcast" || (isUserEnd(event) && event.builders.length > 0),
-	);
+	if (ended === null || deliveries.some(({ answer }) => answer !== "unsent")) return false;
+	return !events.some((event) => isLeaving(event) || (isUserEnd(event) && event.builders.length > 0));
 }
 
 /**
@@ -194,10 +192,14 @@ export function holdersOf(
 	atStartup = false,
 ): ReadonlySet<string> {
 	const mayBeOut = atStartup && stage !== "QUEUED";
-	const wasOut = mayBeOut || events.some(({ type }) => type === "broadcast");
-	if (wasOut && deliveries.every(({ kind }) => kind === "cancel")) return new Set(eligible());
 	const sent = deliveries.filter(({ kind, answer }) => kind !== "cancel" && answer !== "unsent");
-	return new Set(sent.map(({ builder }) => builder));
+	const wasOut = mayBeOut || events.some(isLeaving);
+	return new Set(wasOut && sent.length === 0 ? eligible() : sent.map(({ builder }) => builder));
+}
+
+/** Whether it left for a builder then, alone or with a bid. */
+function isLeaving({ type }: LifeEvent): boolean {
+	return type === "broadcast" || type === "bundled";
 }
 
 /** The record with its last event alone, and a shortened error. */
@@ -350,7 +352,7 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 	],
 	broadcast: [[["PENDING", "SHARED", "BROADCAST"], "BROADCAST"]],
 	bid: [[LIVE, "same"]],
-	bundled: [[["BROADCAST"], "same"]],
+	bundled: [[["PENDING", "SHARED", "BROADCAST"], "BROADCAST"]],
 	// Read from the block some time later.
 	refunded: [[MINED, "same"]],
 	// Builders may respond at any time.

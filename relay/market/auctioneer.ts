@@ -241,14 +241,12 @@ export class Auctioneer {
 		const { simulation, refundingBuilders } = this.#parts;
 		const { pool } = this.#dependencies.transactions;
 		const entry = pool.get(hash);
-		if (entry === undefined || !pool.isSentFor(entry, block)) return null;
+		const given = entry === undefined ? [] : pool.givenFor(entry, block);
+		if (given.length === 0) return null;
 		const target = simulation.target(hash);
 		if (target === null) return null;
-		const sentTo = new Set(pool.sentFor(entry, block));
-		return {
-			basis: simulation.basis(target),
-			builders: refundingBuilders.filter((name) => sentTo.has(name)),
-		};
+		const builders = refundingBuilders.filter((name) => given.includes(name));
+		return { basis: simulation.basis(target), builders };
 	}
 
 	/** Sends and cancels bundles so that each builder holds the bids that `wantedAt` it. */
@@ -306,8 +304,10 @@ export class Auctioneer {
 	}
 
 	#cancel(bid: Bid, builders: readonly string[], block: number): void {
-		const { sender } = this.#dependencies;
-		sender.cancelBundle(backrunName(bid), block, builders, (delivery) => {
+		const { sender, transactions } = this.#dependencies;
+		const requestId = transactions.records.get(bid.target)?.transaction.requestId ?? null;
+		const bundle = { name: backrunName(bid), client: bid.client, kind: "bid", requestId } as const;
+		sender.cancelBundle(bundle, block, builders, (delivery) => {
 			this.#parts.table.delivered(bid.record, block, delivery);
 			this.#recordCancelOnTarget(bid.target, block, delivery);
 		});
@@ -339,8 +339,8 @@ export class Auctioneer {
 		});
 		const recipient = transaction.refundRecipient ?? transaction.tx.from;
 		let isRecorded = false;
-		const record = () => {
-			this.#out.note(bid, { block, builders, recipient });
+		const left = (builder: string) => {
+			this.#out.note(bid, { block, builder, recipient });
 			if (isRecorded) return;
 			// By now the target may be mined or ended.
 			isRecorded = transactions.bundled(bid.target, {
@@ -352,7 +352,7 @@ export class Auctioneer {
 				recipient,
 			});
 		};
-		sender.sendBundle(bundle, builders, (delivery) => table.delivered(bid.record, block, delivery), record);
+		sender.sendBundle(bundle, builders, (delivery) => table.delivered(bid.record, block, delivery), left);
 	}
 
 	/** Handles the result of a simulation that a change of the target's state has made necessary. */

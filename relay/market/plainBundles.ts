@@ -154,10 +154,15 @@ export class PlainBundles {
 			return;
 		}
 		const sent = sentFor(bundle);
-		if (sent !== null && sent <= head && statusIn(record, sent)?.stage === "SENT") {
+		const stage = sent !== null && sent <= head ? (statusIn(record, sent)?.stage ?? "ACCEPTED") : null;
+		if (sent !== null && (stage === "SENT" || stage === "ACCEPTED")) {
 			const isMistimed = sent === head && !isAt(outgoing.times, timestamp);
-			const reason = isMistimed ? "timestamp" : "notChosen";
-			this.#parts.table.change(record, sent, { stage: "NOT_INCLUDED", reason });
+			// Builders leave out what has left for them.
+			const chosen = stage === "SENT" ? "notChosen" : null;
+			this.#parts.table.change(record, sent, {
+				stage: "NOT_INCLUDED",
+				reason: isMistimed ? "timestamp" : chosen,
+			});
 		}
 		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sent !== head;
 		if (isLate) this.#parts.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
@@ -439,11 +444,16 @@ export class PlainBundles {
 		const { table } = this.#parts;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
-		const builders = sender.sendBundle({ ...bundle.outgoing, block }, bundle.builders, (delivery) =>
-			table.delivered(bundle.record, block, delivery),
+		const builders = sender.sendBundle(
+			{ ...bundle.outgoing, block },
+			bundle.builders,
+			(delivery) => table.delivered(bundle.record, block, delivery),
+			() => {
+				if (statusIn(bundle.record, block)?.stage !== "SENT")
+					table.change(bundle.record, block, { stage: "SENT", reason: null, placed: true });
+			},
 		);
 		bundle.state = { kind: "sent", block, builders };
-		table.change(bundle.record, block, { stage: "SENT", reason: null, placed: true });
 	}
 
 	/** Ends it, and cancels it at builders that have it for a coming block. */
@@ -466,7 +476,7 @@ export class PlainBundles {
 		const { block } = state;
 		const builders = state.builders.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
-		sender.cancelBundle(bundle.outgoing.name, block, builders, (delivery) =>
+		sender.cancelBundle(bundle.outgoing, block, builders, (delivery) =>
 			this.#parts.table.delivered(bundle.record, block, delivery),
 		);
 	}

@@ -28,7 +28,7 @@ export interface ClientChangesDependencies {
 	readonly records: TransactionRecords;
 	readonly disk: TransactionDisk;
 	readonly packer: TransactionPacker;
-	readonly broadcaster: Pick<Broadcaster, "cancel">;
+	readonly broadcaster: Pick<Broadcaster, "cancel" | "takeBack">;
 	readonly tip: Tip;
 	readonly clock: Clock;
 	/** When something is stored, in ms; see laterTime. */
@@ -88,7 +88,7 @@ export class ClientChanges {
 
 	/**
 	 * Cancels a pending transaction; `byAddress`: for the addresses that submitted it, which have all taken it back, not for its sender.
-	 * Removes it from the pool at once, so that it is not sent any more; builders and listeners are notified once `write` has it on
+	 * Removes it from the pool and takes it back at once, so that it is not sent any more; builders and listeners are notified once `write` has it on
 	 * disk. Throws if the store fails.
 	 */
 	async cancel(
@@ -102,9 +102,10 @@ export class ClientChanges {
 		const { hash, from } = transaction.tx;
 		const record = records.get(hash)?.record ?? null;
 		pool.remove(entry);
+		const builders = broadcaster.takeBack(transaction);
 		onChange(from, false);
 		try {
-			await write(this.#preview(this.#cancelled([...entry.sentTo.keys()], byAddress), record));
+			await write(this.#preview(this.#cancelled(builders, byAddress), record));
 		} catch (thrown) {
 			this.#undoRemoval(entry);
 			onChange(from, true);
@@ -113,7 +114,7 @@ export class ClientChanges {
 		// It may have been mined or have ended meanwhile.
 		if (record === null || !isLive(record.stage)) return;
 		// With the time and head after the write. The next flush stores it in place of the one just written.
-		const event = this.#cancelled([...entry.sentTo.keys()], byAddress);
+		const event = this.#cancelled(builders, byAddress);
 		records.emit(hash, event);
 		broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
@@ -173,7 +174,8 @@ export class ClientChanges {
 		const entry = pool.get(hash);
 		if (transaction === null || entry === undefined) return;
 		pool.exchange(entry, transaction);
-		if (!isSentAlike(transaction, before)) broadcaster.cancel(before, [...entry.sentTo.keys()], block + 1);
+		if (!isSentAlike(transaction, before))
+			broadcaster.cancel(before, broadcaster.takeBack(before), block + 1);
 		onChange(transaction.tx.from, false);
 	}
 
@@ -202,7 +204,7 @@ export class ClientChanges {
 			this.revivableWithSameNonce(transaction.tx),
 		]);
 		if (!fold(record, { type: "received", at, block })) return false;
-		const builders = [...(old?.sentTo.keys() ?? [])];
+		const builders = old === null ? [] : broadcaster.takeBack(old.transaction);
 		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
 		const replaced = replacedBy(transaction, at, block, builders);
 		const [expired, cancelled] = revivable?.stage === "EXPIRED" ? [revivable, null] : [null, revivable];
@@ -237,12 +239,12 @@ export class ClientChanges {
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden, exposed };
 	}
 
-	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
+	/** Puts an entry that was taken back into the pool again after a failed write, unless it has ended meanwhile. */
 	#undoRemoval(entry: PoolEntry | null): void {
 		if (entry === null) return;
 		const { pool, records } = this.#dependencies;
 		const stage = records.get(entry.transaction.tx.hash)?.record.stage;
-		if (stage !== undefined && isLive(stage)) pool.insert(entry);
+		if (stage !== undefined && isLive(stage)) pool.insert({ ...entry, given: null });
 	}
 
 	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */

@@ -17,34 +17,23 @@ export interface PoolEntry {
 	readonly gas: number;
 	/** False while it is being written: nothing is sent before it is on disk. */
 	readonly durable: boolean;
-	/**
-	 * The builders that were ever sent it, which must receive its cancel, by name: each with the block that it was last sent for,
-	 * or null if it must be sent again.
-	 */
-	readonly sentTo: SentTo;
+	/** To whose lanes it was given last; null: to none, or it must be given again. */
+	readonly given: Given | null;
 }
 
-/** It never changes: transactions that went the same way share one. */
-export type SentTo = ReadonlyMap<string, number | null>;
+/** Builders whose lanes got a transaction for `block`. It never changes: transactions that went the same way share one. */
+export interface Given {
+	readonly block: number;
+	readonly builders: readonly string[];
+}
 
 /** An entry as the pool itself changes it. */
 interface OwnEntry extends PoolEntry {
 	gas: number;
 	durable: boolean;
-	sentTo: SentTo;
+	given: Given | null;
 }
 
-/** What `builders` make of a {@link SentTo} when they are sent it for `block`; null: it must be sent again to all. */
-interface SentChange {
-	readonly block: number | null;
-	readonly builders: readonly string[];
-	readonly sentTo: SentTo;
-	/** Those that did not have it for that block. */
-	readonly added: readonly string[];
-}
-
-/** Sent to nobody. */
-const UNSENT: SentTo = new Map();
 const NOBODY: readonly string[] = [];
 
 /** The result of {@link Pool.add}. */
@@ -91,15 +80,14 @@ export type PoolReader = Pick<
 	Pool,
 	| "at"
 	| "get"
+	| "givenFor"
 	| "holds"
 	| "isNonceKnown"
-	| "isSentFor"
 	| "nextProblem"
 	| "oldestReceivedAt"
 	| "pending"
 	| "pendingNonce"
 	| "senders"
-	| "sentFor"
 	| "size"
 	| "transactionsOf"
 >;
@@ -113,10 +101,8 @@ export class Pool {
 	readonly #parkedBytes: Shares;
 	/** Those from a sender's first gap or too low fee on, which can't be in the next block, as last computed for the sender. */
 	readonly #parked = new Set<PoolEntry>();
-	/** The last change of each map of who was sent a transaction, so that the next one with that map shares the result. */
-	readonly #sentChanges = new WeakMap<SentTo, SentChange>();
-	/** The last one that {@link sentOnce} made. */
-	#sentOnce: SentTo = UNSENT;
+	/** The last one that {@link give} made. */
+	#lastGiven: Given = { block: 0, builders: NOBODY };
 	#next: NextBlock | null = null;
 
 	constructor({ maxBytes }: PoolOptions) {
@@ -175,7 +161,7 @@ export class Pool {
 			return rejectedFor("UNDERPRICED", PAYS_TOO_LITTLE);
 		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
 			return rejectedFor("SENDER_FULL", SENDER_IS_FULL, "sender");
-		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, sentTo: UNSENT };
+		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, given: null };
 		// Frees the old one's bytes for the check; they are counted again if the new one is rejected.
 		if (old !== undefined) this.#release(old);
 		const rejected = this.#rejectionIfFull(transaction, sender, account);
@@ -254,14 +240,13 @@ export class Pool {
 
 	/**
 	 * Puts a new entry in the place of `entry`, for the same transaction with other owners or bytes, so that what was decided for
-	 * the old one is outdated. On another path, for other builders or with other bytes it counts as not sent for the coming block.
+	 * the old one is outdated. On another path, for other builders or with other bytes it must be given to builders again.
 	 */
 	exchange(entry: PoolEntry, transaction: PrivateTransaction): void {
 		const sender = this.#bySender.get(transaction.tx.from);
 		if (sender === undefined || !this.holds(entry)) return;
 		const isSame = transaction.tx === entry.transaction.tx && isSentAlike(transaction, entry.transaction);
-		const changed: PoolEntry = { ...entry, transaction };
-		if (!isSame) this.markUnsent(changed);
+		const changed: PoolEntry = { ...entry, transaction, given: isSame ? entry.given : null };
 		this.#release(entry);
 		sender.entries[sender.entries.indexOf(entry)] = changed;
 		this.#byHash.set(transaction.tx.hash, changed);
@@ -292,46 +277,26 @@ export class Pool {
 		(entry as OwnEntry).gas = gas;
 	}
 
-	/** It is sent to `builders` for `block`: returns those of them that did not have it for that block. */
-	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
-		const { sentTo, added } = this.#sentChange(entry.sentTo, block, builders);
-		(entry as OwnEntry).sentTo = sentTo;
+	/** It is given to `builders` for `block`: returns those of them that it was not given to for that block. */
+	give(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
+		const before = this.givenFor(entry, block);
+		const added = before.length === 0 ? builders : builders.filter((name) => !before.includes(name));
+		if (added.length === 0) return added;
+		const all = before.length === 0 ? builders : [...before, ...added];
+		const last = this.#lastGiven;
+		if (last.block !== block || last.builders !== all) this.#lastGiven = { block, builders: all };
+		(entry as OwnEntry).given = this.#lastGiven;
 		return added;
 	}
 
-	/** It must be sent again to all that have it, since it waits, fails its simulation, or has changed. */
-	markUnsent(entry: PoolEntry): void {
-		(entry as OwnEntry).sentTo = this.#sentChange(entry.sentTo, null, NOBODY).sentTo;
+	/** It must be given to builders again, since it waits, fails its simulation, or was taken back. */
+	ungive(entry: PoolEntry): void {
+		(entry as OwnEntry).given = null;
 	}
 
-	/** `builders` were sent it before, and must be again. */
-	sentOnce(builders: ReadonlySet<string>): SentTo {
-		const last = this.#sentOnce;
-		if (last.size === builders.size && [...builders].every((name) => last.has(name))) return last;
-		this.#sentOnce = new Map([...builders].map((name) => [name, null]));
-		return this.#sentOnce;
-	}
-
-	#sentChange(before: SentTo, block: number | null, builders: readonly string[]): SentChange {
-		const known = this.#sentChanges.get(before);
-		if (known?.block === block && known.builders === builders) return known;
-		const sentTo = new Map<string, number | null>();
-		for (const [name, at] of before) sentTo.set(name, at === block ? at : null);
-		const added = builders.filter((name) => sentTo.get(name) !== block);
-		for (const name of added) sentTo.set(name, block);
-		this.#sentChanges.set(before, { block, builders, sentTo, added });
-		return { block, builders, sentTo, added };
-	}
-
-	/** Whether it was sent for `block`, and counts as sent. */
-	isSentFor({ sentTo }: PoolEntry, block: number): boolean {
-		for (const at of sentTo.values()) if (at === block) return true;
-		return false;
-	}
-
-	/** Names of the builders that it was sent to for `block`. */
-	sentFor({ sentTo }: PoolEntry, block: number): readonly string[] {
-		return [...sentTo.keys()].filter((name) => sentTo.get(name) === block);
+	/** Names of the builders that it was given to for `block`. */
+	givenFor({ given }: PoolEntry, block: number): readonly string[] {
+		return given?.block === block ? given.builders : NOBODY;
 	}
 
 	/** Records an account's nonce; returns the entries whose nonce is used, which the caller removes. */

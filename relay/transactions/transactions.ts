@@ -7,6 +7,7 @@ import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
+import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
@@ -36,7 +37,7 @@ export interface TransactionsOptions {
 export interface TransactionsDependencies {
 	readonly kv: KeyValueStore;
 	readonly damaged: DamagedEntries;
-	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
+	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible" | "forget" | "restore" | "takeBack">;
 	readonly tip: Tip;
 	readonly clock: Clock;
 	/**
@@ -57,8 +58,6 @@ export interface GoingOut {
 	readonly block: number;
 	/** Names of the builders that are to have it. */
 	readonly builders: readonly string[];
-	/** Whether an earlier transaction of its sender is hidden from searchers. */
-	readonly behindHidden: boolean;
 	/** Why it is sent without the simulation that it should have passed; null: it has passed, or needs none. */
 	readonly unsimulated: SimulationError | null;
 }
@@ -69,6 +68,9 @@ const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
 	"BLOB_FEE_CAP_TOO_LOW",
 	"FORK_RULES",
 ]);
+
+/** The stages of what may leave for a builder. */
+const GOES_OUT: ReadonlySet<Stage> = new Set(["PENDING", "SHARED", "BROADCAST"]);
 
 type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
 
@@ -98,6 +100,10 @@ export class Transactions {
 		const { kv, damaged, broadcaster, tip, clock, onChange, onWritten, background, log } = dependencies;
 		const pool = new Pool({ maxBytes });
 		const records = new TransactionRecords({ log: log.child("records") });
+		// What has ended is given to builders no more; a cancel tells which of them had it.
+		records.subscribe(({ hash, stage }) => {
+			if (!isLive(stage)) broadcaster.forget(hash);
+		});
 		const disk = new TransactionDisk({ kv, damaged, log: log.child("store") });
 		const turns = this.#turns;
 		// The later of the machine's and the chain's time, so that a record is not purged too early.
@@ -213,7 +219,8 @@ export class Transactions {
 		const record = this.#records.get(tx.hash)?.record;
 		if (record === undefined) return;
 		if (record.passed && !policyOf(path).resimulated) return;
-		if (record.stage === "BROADCAST" && lastOf(record, "simulated")?.block === block) return;
+		const isKnown = record.passed && GOES_OUT.has(record.stage);
+		if (isKnown && lastOf(record, "simulated")?.block === block) return;
 		this.#startLifetime(record, block);
 		const gas = hidesGas ? null : gasUsed;
 		this.#records.emit(tx.hash, { type: "simulated", at: this.#now(), block, gasUsed: gas });
@@ -221,7 +228,7 @@ export class Transactions {
 
 	/** It waits for an earlier transaction of its sender. If it becomes ready again for the same block, it is sent again. */
 	waits(entry: PoolEntry, reason: QueueReason, next: number): void {
-		this.#pool.markUnsent(entry);
+		if (entry.given !== null) this.#takeBack(entry);
 		const { hash } = entry.transaction.tx;
 		const record = this.#records.get(hash)?.record;
 		if (record?.stage === "QUEUED" && lastOf(record, "queued")?.reason === reason) return;
@@ -230,42 +237,53 @@ export class Transactions {
 
 	/** Its simulation for `block` fails: it is held, and if it was sent for that block, taken back from all builders that have it. */
 	held(entry: PoolEntry, error: SimulationError, block: number): void {
-		const { transaction, sentTo } = entry;
+		const { transaction } = entry;
 		const { hash } = transaction.tx;
 		const record = this.#records.get(hash)?.record;
 		if (record === undefined) return;
 		this.#startLifetime(record, block);
-		const isSent = this.#pool.isSentFor(entry, block);
-		// It has passed and was sent for this block already: an unavailable node changes nothing.
-		if (isSent && error.code === "NODE_UNAVAILABLE") return;
+		const isGiven = this.#pool.givenFor(entry, block).length > 0;
+		// It has passed and goes out for this block already: an unavailable node changes nothing.
+		if (isGiven && error.code === "NODE_UNAVAILABLE") return;
 		if (!isHeldFor(record, error, block))
 			this.#records.emit(hash, { type: "simulationFailed", at: this.#now(), block, error });
-		if (!isSent) return;
-		this.#dependencies.broadcaster.cancel(transaction, [...sentTo.keys()], block);
-		this.#pool.markUnsent(entry);
+		if (isGiven) this.#dependencies.broadcaster.cancel(transaction, this.#takeBack(entry), block);
+	}
+
+	/** Nothing of it leaves from now on, until it is given to builders again. Returns those that were sent it. */
+	#takeBack(entry: PoolEntry): readonly string[] {
+		this.#pool.ungive(entry);
+		return this.#dependencies.broadcaster.takeBack(entry.transaction);
 	}
 
 	/**
-	 * It goes to builders: returns those that were not sent it for that block yet, and the first block of its lifetime. Null, and
-	 * nothing is recorded, if all were.
+	 * It is given to builders: returns those that were not given it for that block yet, and the first block of its lifetime. Null,
+	 * and nothing is recorded, if all were.
 	 */
 	goesOut(
 		entry: PoolEntry,
-		{ block, builders, behindHidden, unsimulated }: GoingOut,
+		{ block, builders, unsimulated }: GoingOut,
 	): { readonly builders: readonly string[]; readonly firstBlock: number } | null {
 		const { hash } = entry.transaction.tx;
 		const record = this.#records.get(hash)?.record;
-		const added = this.#pool.markSent(entry, block, builders);
+		const added = this.#pool.give(entry, block, builders);
 		if (record === undefined || added.length === 0) return null;
 		const firstBlock = this.#startLifetime(record, block);
 		if (unsimulated !== null) this.#notSimulated(record, unsimulated, block);
-		this.#records.emit(hash, { type: "broadcast", at: this.#now(), block, behindHidden });
 		return { builders: added, firstBlock };
+	}
+
+	/** A request with it for `block` is written: from now on a builder may have it. */
+	left(hash: string, block: number, behindHidden: boolean): void {
+		const record = this.#records.get(hash)?.record;
+		if (record === undefined || !GOES_OUT.has(record.stage)) return;
+		if (record.stage === "BROADCAST" && lastOf(record, "broadcast")?.block === block) return;
+		this.#records.emit(hash, { type: "broadcast", at: this.#now(), block, behindHidden });
 	}
 
 	/** Records that it is sent without a simulation, unless that is recorded. */
 	#notSimulated({ hash, stage, simulationError }: TransactionRecord, error: SimulationError, block: number) {
-		if (stage === "BROADCAST" && simulationError?.message === error.message) return;
+		if (GOES_OUT.has(stage) && simulationError?.message === error.message) return;
 		this.#records.emit(hash, { type: "notSimulated", at: this.#now(), block, error });
 	}
 
@@ -294,9 +312,10 @@ export class Transactions {
 		this.#records.emit(hash, { type: "bid", at: this.#now(), bundle });
 	}
 
-	/** A bid behind it leaves for builders. Returns false, and records nothing, if it is not with builders any more. */
+	/** A bid behind it leaves for builders, with it. Returns false, and records nothing, if it does not go to builders any more. */
 	bundled(hash: string, bundle: Omit<Of<"bundled">, "type" | "at">): boolean {
-		if (this.#records.get(hash)?.record.stage !== "BROADCAST") return false;
+		const stage = this.#records.get(hash)?.record.stage;
+		if (stage === undefined || !GOES_OUT.has(stage)) return false;
 		this.#records.emit(hash, Object.assign({ type: "bundled", at: this.#now() } as const, bundle));
 		// After a crash only this event shows that a refund is due to the user.
 		this.keeper.flushSoon();
@@ -360,12 +379,13 @@ export class Transactions {
 
 	/** Its lifetime is over. */
 	expired(entry: PoolEntry, head: number): void {
-		const { transaction, sentTo } = entry;
+		const { transaction } = entry;
 		this.#pool.remove(entry);
+		const builders = this.#takeBack(entry);
 		this.#records.emit(transaction.tx.hash, { type: "expired", at: this.#now(), block: head });
 		// A bundle is for one block only; a private transaction stays at the builder until it is cancelled.
 		if (policyOf(transaction.path).form === "private")
-			this.#dependencies.broadcaster.cancel(transaction, [...sentTo.keys()], head + 1);
+			this.#dependencies.broadcaster.cancel(transaction, builders, head + 1);
 	}
 
 	/** Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. */
@@ -394,17 +414,17 @@ export class Transactions {
 	#pooled({ record, transaction }: RecordEntry, atStartup: boolean): PoolEntry {
 		const { broadcaster } = this.#dependencies;
 		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
-		const sentTo = this.#pool.sentOnce(holders);
-		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, sentTo };
+		broadcaster.restore(record.hash, holders);
+		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, given: null };
 	}
 
 	/** It can't come back into the pool: another one replaces it. */
-	#nonceIsTaken({ transaction, sentTo }: PoolEntry): void {
+	#nonceIsTaken({ transaction }: PoolEntry): void {
 		const { hash, from, nonce } = transaction.tx;
 		const other = this.#pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
 		const block = this.#records.get(hash)?.record.block ?? 0;
-		const builders = [...sentTo.keys()];
+		const builders = this.#dependencies.broadcaster.takeBack(transaction);
 		this.#records.emit(hash, replacedBy(other, this.#now(), block, builders));
 		this.#dependencies.broadcaster.cancel(transaction, builders, block + 1);
 	}

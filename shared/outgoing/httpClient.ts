@@ -59,6 +59,8 @@ export interface StartCheck {
 	 * and the process may have been suspended meanwhile.
 	 */
 	shouldSend?(): boolean;
+	/** Called when the first byte is about to be written. */
+	onSent?(): void;
 }
 
 /** Takes an answer that may go on for long. */
@@ -308,6 +310,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		}
 		this.#sent = true;
 		this.#controller = controller;
+		this.#request.check?.onSent?.();
 	}
 
 	onResponseStart(_: Controller, status: number, headers: HttpHead["headers"]): void {

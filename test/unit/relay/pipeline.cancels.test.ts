@@ -93,7 +93,8 @@ for (const [way, cancelBy] of WAYS) {
 			for (let i = 0; i < 2; i += 1) await assert.rejects(cancelBy(fixture, tx), STORE_OUT);
 			await fixture.quiet();
 			assert.deepEqual([fixture.stage(tx), fixture.pool.size], ["BROADCAST", 1]);
-			assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to b"], "it was sent once");
+			const sent = "send 0 for 101 to b";
+			assert.deepEqual(fixture.builders.take(), [sent, sent, sent], "taken back, and sent again");
 			fixture.disk.broken = false;
 			assert.equal(await cancelBy(fixture, tx), true);
 			assert.equal((await fixture.restart()).stage(tx), "CANCELLED");

@@ -112,7 +112,7 @@ test("random submissions, cancels, blocks and restarts end as the model says", a
 				} else if (model.asked.length > 0) {
 					assert.equal(await cancelBy(fixture, step), model.cancel(step), `cancel by ${step}`);
 				}
-				model.isOut = (fixture.pool.get(hash)?.sentTo.size ?? 0) > 0;
+				model.isOut = fixture.builders.isOut(hash);
 				if (model.asked.length === 0) continue;
 				const stage = await stageOf(fixture);
 				assert.equal(isLive(stage), model.over === "no", stage);

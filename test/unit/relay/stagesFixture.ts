@@ -78,16 +78,47 @@ export const cancels = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome
 class FakeBuilders implements Broadcaster {
 	readonly lines: string[] = [];
 	leastWaiting = 0;
+	/** If set, what is sent waits until {@link leave} is called. */
+	holding = false;
+	/** Who was sent what, by hash. */
+	readonly #out = new Map<string, Set<string>>();
+	readonly #waiting = new Map<string, () => void>();
 
 	eligible({ path, builders }: PrivateTransaction): readonly string[] {
 		const allowed = path === "fullprivacy" ? ["b"] : ["a", "b"];
 		return allowed.filter((name) => builders?.includes(name) ?? true);
 	}
-	send: Broadcaster["send"] = ({ transaction, block, lastBlock }, builders) => {
+	send: Broadcaster["send"] = ({ transaction, block, lastBlock, left }, builders) => {
 		const life = transaction.path === "nochecks" ? ` until ${lastBlock}` : "";
 		const cells = transaction.tx.sidecar?.version === 1 ? " with cell proofs" : "";
 		this.lines.push(`send ${transaction.tx.nonce}${cells} for ${block}${life} to ${builders.join()}`);
+		const { hash } = transaction.tx;
+		this.#waiting.set(hash, () => {
+			this.#out.set(hash, new Set([...(this.#out.get(hash) ?? []), ...builders]));
+			left?.();
+		});
+		if (!this.holding) this.leave();
 	};
+	/** What waits leaves for the builders. */
+	leave(): void {
+		const waiting = [...this.#waiting.values()];
+		this.#waiting.clear();
+		for (const leaves of waiting) leaves();
+	}
+	isOut(hash: string): boolean {
+		return this.#out.has(hash);
+	}
+	restore(hash: string, builders: Iterable<string>): void {
+		const names = new Set(builders);
+		if (names.size > 0) this.#out.set(hash, names);
+	}
+	forget(hash: string): void {
+		this.#out.delete(hash);
+	}
+	takeBack({ tx: { hash } }: PrivateTransaction): readonly string[] {
+		this.#waiting.delete(hash);
+		return [...(this.#out.get(hash) ?? [])];
+	}
 	cancel: Broadcaster["cancel"] = ({ tx }, builders, block) => {
 		if (builders.length > 0) this.lines.push(`cancel ${tx.nonce} for ${block} at ${builders.join()}`);
 	};

@@ -44,7 +44,7 @@ const TABLE: readonly (readonly [number, string, DeliveryAnswer])[] = [
 
 const BODY = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_sendBundle","params":[]}');
 const SIGNED = { body: BODY, signature: "0xaddress:0xsignature" };
-const ALWAYS = { requestId: null, shouldSend: () => true, mayRepeat: () => true };
+const ALWAYS = { requestId: null, onSent() {}, shouldSend: () => true, mayRepeat: () => true };
 
 const builder = await startFakeBuilder();
 after(() => builder.close());
@@ -106,7 +106,7 @@ test("a request that may no longer be sent when its connection is open is not wr
 		response.end('{"result":1}');
 	});
 	let may = true;
-	const rights = { requestId: null, shouldSend: () => may, mayRepeat: () => may };
+	const rights = { ...ALWAYS, shouldSend: () => may, mayRepeat: () => may };
 	const sending = client.send(SIGNED, rights);
 	may = false;
 	assert.equal(await sending, "unsent");

@@ -86,7 +86,7 @@ test("a name has one UUIDv4, the same after a restart: another's, another key's 
 	const bundle = await uuidOf(() => fanout.sendBundle(bid("a"), ["b"], quiet));
 	for (const again of [
 		() => fanout.sendBundle(bid("a", { nonce: 1, block: 102 }), ["b"], quiet),
-		() => fanout.cancelBundle("a", 102, ["b"], quiet),
+		() => fanout.cancelBundle(bid("a"), 102, ["b"], quiet),
 		() => restarted.sendBundle(bid("a"), ["b"], quiet),
 	]) {
 		assert.equal(await uuidOf(again), bundle);
@@ -110,7 +110,8 @@ for (const path of ["fast", "nochecks"] as const) {
 		const transaction = privateTransaction({ nonce: 1, path });
 		const raw = transaction.tx.raw.toString("hex");
 		fanout.send(dispatch(transaction), ["b"]);
-		fanout.cancel(transaction, ["b"], 101);
+		assert.equal(fanout.isOut(transaction.tx.hash), false);
+		fanout.cancel(transaction, fanout.takeBack(transaction), 101);
 		assert.ok((await finish()).every((body) => !body.includes(raw)));
 		// The same one sent again afterwards is no part of that.
 		fanout.send(dispatch(transaction), ["b"]);
@@ -126,7 +127,7 @@ test("of waiting bundles with one name only the newest is sent, and none that is
 		fanout.sendBundle(bid(name, { nonce, block }), ["b"], answered, () => left.push(`${name} ${nonce}`));
 	for (const nonce of [0, 1, 2]) send("a", nonce);
 	send("c", 3);
-	fanout.cancelBundle("c", 101, ["b"], answered);
+	fanout.cancelBundle(bid("c"), 101, ["b"], answered);
 	send("d", 4, 100);
 	fanout.send(dispatch(privateTransaction({ nonce: 1 }), 100), ["b"]);
 	fanout.setHead(100);
@@ -148,10 +149,12 @@ test("a builder gets one cancel, in its own form, and only for what was sent to 
 		silent.row("silent", { cancel: "none" }),
 	]);
 	fanout.sendBundle(bid("a"), ["one"], quiet);
-	for (const name of ["a", "a", "never"]) fanout.cancelBundle(name, 101, fanout.names(), quiet);
+	await seen(one, 1);
+	for (const name of ["a", "a", "never"]) fanout.cancelBundle(bid(name), 101, fanout.names(), quiet);
 	await until("the first answers", () => noted.length === 3);
 	fanout.sendBundle(bid("a", { nonce: 1 }), fanout.names(), quiet);
-	fanout.cancelBundle("a", 101, [...fanout.names(), "nobody"], quiet);
+	await Promise.all([seen(one, 4), seen(two, 1), seen(silent, 1)]);
+	fanout.cancelBundle(bid("a"), 101, [...fanout.names(), "nobody"], quiet);
 	await until("all answers", () => noted.length === 10);
 	await fanout.close();
 	const life = ["eth_sendBundle", "eth_cancelBundle", "eth_sendBundle"];

@@ -29,6 +29,7 @@ function fixture({ capacity = 100, concurrency = 1, perSecond = 1_000 }: Partial
 				mayRepeat.set(name, () => rights.mayRepeat());
 				assert.equal(signature, `signed ${name}`);
 				sent.push(name);
+				rights.onSent();
 				return new Promise((resolve) => open.set(name, resolve));
 			},
 		},
@@ -244,7 +245,7 @@ test("what must not go out any more when its signature comes is answered unsent;
 	const begun: string[] = [];
 	for (const name of ["a1", "b1", "c1", "d1", "cancel e1", "f1"]) {
 		signing.set(name, null);
-		push(name, name === "c1" ? 101 : 102, { begins: () => begun.push(name) });
+		push(name, name === "c1" ? 101 : 102, { left: () => begun.push(name) });
 	}
 	lane.withdraw("a", "a1");
 	push("cancel a1", 102);

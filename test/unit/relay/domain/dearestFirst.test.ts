@@ -15,7 +15,7 @@ const NEXT = { baseFee: BigInt(10 * GWEI), blobBaseFee: 1n };
 const entry = ({ gas = 21_000, ...tx }: TxOptions & { gas?: number }): PoolEntry => ({
 	transaction: privateTransaction({ maxFeePerGas: 100 * GWEI, maxPriorityFeePerGas: GWEI, ...tx }),
 	gas,
-	...{ durable: true, sentTo: new Map() },
+	...{ durable: true, given: null },
 });
 const tip = (gwei: number) => ({ maxPriorityFeePerGas: gwei * GWEI });
 

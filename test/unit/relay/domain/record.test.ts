@@ -82,9 +82,9 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	// Sent all the same.
 	notSimulated: "    P . P S B . . . . . .",
 	shared: "          S Q F . B . . . . . .",
-	// A bid is accepted while its target may still be sent, and listed as bundled while that is.
+	// A bid is accepted while its target may still be sent, and goes out with it.
 	bid: "             P Q F S B . . . . . .",
-	bundled: "         . . . . B . . . . . .",
+	bundled: "         B . . B B . . . . . .",
 	refunded: "        . . . . . I V . . . .",
 	// Neither what waits nor what fails is sent.
 	broadcast: "       B . . B B . . . . . .",

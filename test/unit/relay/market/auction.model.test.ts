@@ -80,8 +80,8 @@ class Run {
 		const { builders } = this.fixture;
 		// All blocks are this one's: at the other nobody has a record.
 		builders.coinbases.set("0xminer", ["a"]);
-		builders.sendBundle = (bundle, names, _answered, leaves) => {
-			leaves?.();
+		builders.sendBundle = (bundle, names, _answered, left) => {
+			for (const name of names) left?.(name);
 			const [target, backrun] = bundle.transactions.map(({ tx }) => builders.labelOf(tx.hash));
 			for (const name of names)
 				this.#held.set(`${name} ${bundle.name}`, {
@@ -89,7 +89,7 @@ class Run {
 				});
 			return names;
 		};
-		builders.cancelBundle = (name, _block, names) => {
+		builders.cancelBundle = ({ name }, _block, names) => {
 			for (const builder of names)
 				assert.ok(this.#held.delete(`${builder} ${name}`), "cancelled what was not out");
 		};

@@ -195,11 +195,12 @@ export class FakeBundleSender implements BundleSender {
 		bundle: OutgoingBundle,
 		builders: readonly string[],
 		answered: BundleAnswered,
-		leaves: () => void = () => {},
+		left: (builder: string) => void = () => {},
 	): readonly string[] {
+		const taking = builders.filter((name) => bundle.refund === null || this.refunding.includes(name));
+		const leaves = () => taking.forEach(left);
 		if (this.holding) this.waiting.push(leaves);
 		else leaves();
-		const taking = builders.filter((name) => bundle.refund === null || this.refunding.includes(name));
 		const labels = bundle.transactions.map(({ tx }) => this.labelOf(tx.hash));
 		this.lines.push(`send ${labels.join(" ")} for ${bundle.block} to ${taking.join()}`);
 		this.sent.push(bundle);
@@ -207,7 +208,12 @@ export class FakeBundleSender implements BundleSender {
 		return taking;
 	}
 
-	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
+	cancelBundle(
+		{ name }: Pick<OutgoingBundle, "name">,
+		block: number,
+		builders: readonly string[],
+		answered: BundleAnswered,
+	): void {
 		const named = name.replace(/(0x[0-9a-f]{64}).*/, (_, hash: string) => this.labelOf(hash));
 		this.lines.push(`cancel ${named} for ${block} at ${builders.join()}`);
 		this.last = answered;

@@ -120,7 +120,10 @@ export class AuctionFixture {
 			{
 				...{ kv: disk, damaged: UNDAMAGED, tip, clock, blobProofs, background, log },
 				// The builders have all targets; what they are sent of them alone is not looked at.
-				broadcaster: { eligible: () => builders.all, cancel: () => {} },
+				broadcaster: {
+					...{ eligible: () => builders.all, takeBack: () => builders.all },
+					...{ cancel() {}, forget() {}, restore() {} },
+				},
 				onChange: () => {},
 				onWritten: () => {},
 			},

@@ -243,6 +243,19 @@ for (const fails of ["INSUFFICIENT_FUNDS", "NONCE_GAP", "FEE_CAP_TOO_LOW"] as co
 	});
 }
 
+test("it is SENT when it leaves for a builder; what leaves for none is left out by none", async () => {
+	const fixture = new Fixture();
+	fixture.builders.holding = true;
+	const hash = await fixture.taken([1], RANGE);
+	assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.placed], ["ACCEPTED", false]);
+	await fixture.block();
+	assert.equal(fixture.status(hash, 101), "NOT_INCLUDED");
+	for (const leaves of fixture.builders.waiting.splice(0).slice(-1)) leaves();
+	assert.deepEqual([fixture.status(hash, 102), fixture.detail(hash, 102)?.placed], ["SENT", true]);
+	await fixture.block();
+	assert.equal(fixture.status(hash, 102), "NOT_INCLUDED notChosen");
+});
+
 describe("at each head", () => {
 	test("what the node refuses is tried again when that is said, and for the next head if it is not", async () => {
 		const fixture = new Fixture();

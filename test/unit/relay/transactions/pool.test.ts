@@ -215,7 +215,7 @@ test("the pending nonce ignores a node that lags behind, unless blocks were reor
 	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
 });
 
-test("those that went the same way share who has them, and each goes its own way from there", () => {
+test("those that are given alike share to whom, and each is given to a builder once for a block", () => {
 	const pool = poolOf([0, 1, 2]);
 	const [a, b, c] = [0n, 1n, 2n].map((nonce) => pool.at(SENDER, nonce) as PoolEntry) as [
 		PoolEntry,
@@ -223,24 +223,15 @@ test("those that went the same way share who has them, and each goes its own way
 		PoolEntry,
 	];
 	const BOTH = ["one", "two"];
-	for (const entry of [a, b, c]) assert.deepEqual(pool.markSent(entry, 101, BOTH), BOTH);
-	assert.equal(a.sentTo, b.sentTo, "one map for all");
-	assert.deepEqual(pool.markSent(a, 101, BOTH), [], "it has gone out for that block");
+	for (const entry of [a, b, c]) assert.deepEqual(pool.give(entry, 101, BOTH), BOTH);
+	assert.equal(a.given, b.given, "one object for all");
+	assert.deepEqual(pool.give(a, 101, BOTH), [], "it was given for that block");
 
-	assert.deepEqual(pool.markSent(b, 102, ["one"]), ["one"]);
-	pool.markUnsent(c);
-	assert.deepEqual(
-		[a, b, c].map(({ sentTo }) => Object.fromEntries(sentTo)),
-		[
-			{ one: 101, two: 101 },
-			{ one: 102, two: null },
-			{ one: null, two: null },
-		],
-	);
-	// The same steps, the other way round.
-	assert.deepEqual(pool.markSent(a, 102, BOTH), BOTH);
-	assert.deepEqual(pool.markSent(b, 102, BOTH), ["two"]);
-	assert.deepEqual(pool.markSent(c, 101, BOTH), BOTH);
-	assert.deepEqual(pool.sentFor(b, 102), BOTH);
-	assert.ok(pool.isSentFor(c, 101) && !pool.isSentFor(a, 101));
+	assert.deepEqual(pool.give(b, 102, ["one"]), ["one"]);
+	assert.deepEqual(pool.give(b, 102, BOTH), ["two"]);
+	assert.deepEqual(pool.givenFor(b, 102), BOTH);
+	pool.ungive(c);
+	assert.deepEqual(pool.givenFor(c, 101), []);
+	assert.deepEqual(pool.give(c, 101, BOTH), BOTH);
+	assert.deepEqual([pool.givenFor(a, 101), pool.givenFor(a, 102)], [BOTH, []]);
 });
