@@ -61,8 +61,8 @@ export interface BlockLoopDependencies {
 	readonly nextOf: () => NextBlock | null;
 	/** Resolves when it is known that this relay still decides, or does not any more: then nothing is sent. */
 	readonly confirm: () => Promise<void>;
-	/** Called for each head before anything is sent for the next block. */
-	readonly onHead: (update: ChainUpdate) => void;
+	/** Called in this order for each head, before anything is sent for the next block. */
+	readonly onHead: readonly ((update: ChainUpdate) => void)[];
 	readonly background: Background;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -144,7 +144,7 @@ export class BlockLoop {
 		const next = nextOf();
 		tip.set(update.head, next);
 		if (next !== null) transactions.setNext(next);
-		onHead(update);
+		for (const tell of onHead) tell(update);
 		// Anybody may send them now: they don't wait for the work on all others.
 		await inSlices(this.#exposed, clock, (sender) => runner.run(sender, "new", true));
 		this.#exposed.clear();

@@ -7,7 +7,6 @@ import type { Clock } from "../shared/clock.ts";
 import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../shared/ethereum/signatureWork.ts";
-import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
 import { DamagedEntries } from "../shared/kv/damagedEntries.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Logger } from "../shared/log.ts";
@@ -22,7 +21,6 @@ import { NodeAccounts } from "./chain/accounts.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
 import type { RelayConfig } from "./config.ts";
 import { mevShareEvent } from "./domain/mevShareEvent.ts";
-import { isMined } from "./domain/record.ts";
 import type { LocalCore } from "./edge/core.ts";
 import { EdgeServer } from "./edge/edgeServer.ts";
 import { FeedPublisher } from "./edge/feedPublisher.ts";
@@ -39,6 +37,7 @@ import { DIGEST_LIMITS, SignedDigests } from "./ingress/signedDigests.ts";
 import { createTopics } from "./ingress/topics.ts";
 import { FIGURES_LIMITS } from "./market/figures.ts";
 import { SearcherMarket } from "./market/market.ts";
+import { countsDeliveries, countsLanded, countsRecords } from "./metrics.ts";
 import { coreState, type LastWrite } from "./operatorState.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
@@ -51,11 +50,11 @@ import { ReadsBehind } from "./simulation/readsBehind.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
 import { createAnnouncer } from "./status/announcer.ts";
-import { eventHistory, eventMessage } from "./status/eventMessages.ts";
 import { Followers } from "./status/followers.ts";
 import { createLifeLog } from "./status/lifeLog.ts";
-import { eventsReport, statusReport } from "./status/report.ts";
+import { statusReport } from "./status/report.ts";
 import { HISTORY_PAGE, SharedHistory } from "./status/sharedHistory.ts";
+import { recordViews } from "./status/views.ts";
 import { keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
@@ -67,8 +66,6 @@ export interface CoreDependencies {
 	readonly log: Logger;
 }
 
-/** Outcomes of submissions that are not rejections. */
-const TAKEN: ReadonlySet<string> = new Set(["accepted", "known", "cancels", "failed"]);
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 
@@ -117,13 +114,7 @@ export async function makeCore(
 			maySend: () => kv.isHeld,
 			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
-			onDelivery(builder, kind, answer, ms, hash, block) {
-				deliveries.note(builder, answer, ms);
-				metrics.delivery({ builder, kind, answer });
-				if (answer === "unsent") return;
-				metrics.deliverySeconds({ builder }, ms / 1000);
-				if (traces.isOn) traces.past("relay.delivery", hash, ms, { builder, kind, block, outcome: answer });
-			},
+			onDelivery: countsDeliveries(metrics, deliveries, traces),
 		},
 	);
 	const blobProofs = new BlobProofs({}, { clock });
@@ -178,11 +169,7 @@ export async function makeCore(
 			damaged,
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
-			onLanded: (claimed, paid) => {
-				metrics.landed({ fact: paid * 100n < claimed * 99n ? "short" : "landed" });
-				metrics.bid({ of: "claimed" }, Number(claimed) / 1e18);
-				metrics.bid({ of: "paid" }, Number(paid) / 1e18);
-			},
+			onLanded: countsLanded(metrics),
 			onLaterHead,
 			background,
 			clock,
@@ -218,12 +205,8 @@ export async function makeCore(
 			clock,
 			traces,
 			onStep,
-			onOutcome({ path, requestId }, outcome, hash) {
-				metrics.submission({ path, outcome });
-				if (TAKEN.has(outcome)) return;
-				const request = requestId ?? undefined;
-				log.info("transaction refused", { path, request, code: outcome, ...(hash && { hash }) });
-			},
+			onOutcome: metrics.submission,
+			log,
 		},
 	);
 	const blockLoop = new BlockLoop(
@@ -240,24 +223,23 @@ export async function makeCore(
 			log: log.child("blocks"),
 			nextOf: () => heads.next(),
 			confirm: () => kv.confirm(),
-			onHead(update) {
-				simulations.setHead(update.head.number);
-				abilities.headCame();
-				edge.headCame(update);
-				const next = heads.next();
-				if (next !== null) transactions.convertBlobs(next.fork.sidecarVersion);
-				fanout.setHead(update.head.number);
-				market.onChainUpdate(update);
-				edge.showUpdate(update);
-			},
+			onHead: [
+				// What waits for an older block goes first, so that it delays nothing.
+				({ head }) => simulations.setHead(head.number),
+				({ head }) => fanout.setHead(head.number),
+				() => abilities.headCame(),
+				// The next block's coinbase and fork are known before anything is decided for it.
+				edge.headCame,
+				() => transactions.convertBlobs(heads.next()?.fork.sidecarVersion ?? 0),
+				(update) => market.onChainUpdate(update),
+				// Clients are told when all of it is worked off.
+				edge.showUpdate,
+			],
 		},
 	);
 	const requestOf = (hash: string) => records.get(hash)?.transaction.requestId ?? undefined;
 	const followers = new Followers({ log: log.child("followers") });
-	records.subscribe((record, before, event) => {
-		if (record.stage !== before) metrics.stage({ stage: record.stage });
-		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
-	});
+	records.subscribe(countsRecords(metrics));
 	records.subscribe(followers.notify);
 	records.subscribe(createLifeLog({ log: log.child("transactions"), requestOf }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
@@ -269,10 +251,6 @@ export async function makeCore(
 	});
 	records.subscribe(history.notify);
 	simulationMetrics.watch(simulations);
-	const isPublic = (hash: string): boolean => {
-		const record = records.get(hash)?.record;
-		return record !== undefined && (record.shared || isMined(record.stage));
-	};
 	const receipts = createReceiptWaits({
 		...{ followers, records: transactions, clock },
 		node: new NodeReads(edge.reads),
@@ -312,16 +290,7 @@ export async function makeCore(
 		needs,
 		term: kv.term,
 		follow: createTopics({ subscriptions, records: transactions, statusView: statusReport, bundles: market }),
-		*shared() {
-			for (const sender of transactions.pool.senders()) {
-				const { ready, waiting } = transactions.pool.transactionsOf(sender);
-				for (const { transaction } of [...ready, ...waiting]) {
-					const { tx } = transaction;
-					if (market.simulation.shared(tx.hash) === null) continue;
-					yield { hash: tx.hash, text: JSON.stringify(partialPendingTransaction(tx)) };
-				}
-			}
-		},
+		shared: () => market.sharedNow(),
 	};
 	edges?.open({ call: coreCalls(needs), follow: decides.follow, shared: decides.shared });
 	return {
@@ -346,13 +315,7 @@ export async function makeCore(
 			refunds: transactions.refunds,
 			clock,
 			followers,
-			views: {
-				status: statusReport,
-				unknown: unknownStatus,
-				events: (record) => eventsReport(record, isPublic),
-				history: (record) => eventHistory(record, isPublic),
-				news: (record, event) => eventMessage(record, event, isPublic),
-			},
+			views: recordViews(records),
 			isOpen: (hash) => records.get(hash) !== undefined,
 			verifySignature: verifyBody,
 			verifyRead,

@@ -117,13 +117,6 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 			slots,
 			recoveries,
 			chainId: rules.chainId,
-			onDifference(ms) {
-				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
-				else
-					log.warn(`this machine's clock is ${ms > 0 ? "ahead of" : "behind"} the chain's`, {
-						ms: Math.abs(ms),
-					});
-			},
 			nextBlock: nextBlockReader({ slots }, { node, forks }),
 		},
 	);

@@ -2,8 +2,11 @@
 
 import { STAGES } from "../shared/ethereum/statusRecord.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import { BUNDLE_REJECTIONS } from "./domain/bundle.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
+import type { DeliveryAnswer } from "./domain/events.ts";
+import type { EventListener } from "./domain/ports.ts";
 import { REJECTION_CODES } from "./domain/rejection.ts";
 
 /** Steps of a submission, in order. */
@@ -73,5 +76,46 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 			"Background tasks that failed",
 			labelSets({ task: ["chain", "accounts", "heads", "logs", "bids", "refunds", "records", "payments"] }),
 		),
+	};
+}
+
+const WEI_PER_ETHER = 1e18;
+
+/** Counts what happens to transactions; a listener of the records. */
+export function countsRecords({ stage, refunded }: RelayMetrics): EventListener {
+	return (record, before, event) => {
+		if (record.stage !== before) stage({ stage: record.stage });
+		if (event.type === "refunded") refunded({}, Number(BigInt(event.paid)) / WEI_PER_ETHER);
+	};
+}
+
+/** Counts deliveries to builders, and tells `health` and the traces of them. */
+export function countsDeliveries(
+	{ delivery, deliverySeconds }: RelayMetrics,
+	health: { note(builder: string, answer: DeliveryAnswer, ms: number): void },
+	traces: Traces,
+) {
+	return (
+		builder: string,
+		kind: string,
+		answer: DeliveryAnswer,
+		ms: number,
+		hash: string,
+		block: number,
+	): void => {
+		health.note(builder, answer, ms);
+		delivery({ builder, kind, answer });
+		if (answer === "unsent") return;
+		deliverySeconds({ builder }, ms / 1_000);
+		if (traces.isOn) traces.past("relay.delivery", hash, ms, { builder, kind, block, outcome: answer });
+	};
+}
+
+/** Counts landed bids, with what each claimed and what it paid, in wei. */
+export function countsLanded({ landed, bid }: RelayMetrics): (claimed: bigint, paid: bigint) => void {
+	return (claimed, paid) => {
+		landed({ fact: paid * 100n < claimed * 99n ? "short" : "landed" });
+		bid({ of: "claimed" }, Number(claimed) / WEI_PER_ETHER);
+		bid({ of: "paid" }, Number(paid) / WEI_PER_ETHER);
 	};
 }

@@ -13,6 +13,8 @@ import {
 	isNoTransaction,
 	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
+import type { Logger } from "../shared/log.ts";
+import type { Count } from "../shared/metrics.ts";
 import {
 	CANCELLED_BY_OTHER,
 	cancelledByOther,
@@ -65,8 +67,9 @@ export interface PipelineDependencies {
 	readonly clock: Clock;
 	readonly traces: Traces;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
-	/** Called at the end of each submission. `hash` is null when it could not be decoded. */
-	readonly onOutcome: (submission: Submission, outcome: OutcomeLabel, hash: string | null) => void;
+	/** Counts submissions by how they ended. */
+	readonly onOutcome: Count<"path" | "outcome">;
+	readonly log: Logger;
 }
 
 /** How a submission ended; of a rejection the code. */
@@ -88,7 +91,7 @@ export class Pipeline {
 
 	/** Submits a raw transaction; resolves once it is on disk. If the node or the store fails, throws and keeps nothing. */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
-		const { transactions, work, onOutcome, clock, onStep, traces } = this.#dependencies;
+		const { transactions, work, onOutcome, clock, onStep, traces, log } = this.#dependencies;
 		const begun = clock.monotonic();
 		const { raw, recovered } = submission;
 		const decoding = recovered ? decodeTransaction(raw, recovered) : decodeTransactionBy(work.recover, raw);
@@ -103,11 +106,17 @@ export class Pipeline {
 				: rejectedWith(undecodable(decoded.reason, decoded.message));
 			const label = outcome.outcome === "rejected" ? outcome.rejection.code : outcome.outcome;
 			// Boost's own question is nobody's submission.
-			if (decoded.ok || !isNoTransaction(raw)) onOutcome(submission, label, hash);
+			if (decoded.ok || !isNoTransaction(raw)) {
+				onOutcome({ path, outcome: label });
+				if (outcome.outcome === "rejected")
+					log.info("transaction refused", {
+						...{ path, request: requestId ?? undefined, code: label, ...(hash && { hash }) },
+					});
+			}
 			span?.end({ request: requestId ?? undefined, hash: hash ?? "", path, outcome: label });
 			return outcome;
 		} catch (thrown) {
-			onOutcome(submission, "failed", hash);
+			onOutcome({ path, outcome: "failed" });
 			span?.end({ request: requestId ?? undefined, hash: hash ?? "", path, outcome: "failed" });
 			throw thrown;
 		}

@@ -3,11 +3,11 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
+import type { Logger } from "../../shared/log.ts";
 
 export interface HeadTimesDependencies {
 	readonly clock: Clock;
-	/** Called when the difference of the clocks changes, in ms as {@link HeadTimes.differenceMs}. */
-	readonly onDifference?: ((ms: number) => void) | undefined;
+	readonly log: Logger;
 }
 
 interface Arrival {
@@ -40,7 +40,7 @@ const CHANGED = 0.5;
 export class HeadTimes {
 	readonly #slot: SlotLength;
 	readonly #clock: Clock;
-	readonly #onDifference: HeadTimesDependencies["onDifference"];
+	readonly #log: Logger;
 	/** Oldest first. */
 	#arrivals: readonly Arrival[] = [];
 	/** Whether there was only one head since the start: when it really arrived at the node is unknown. */
@@ -50,7 +50,7 @@ export class HeadTimes {
 	constructor(options: { readonly slot: SlotLength }, dependencies: HeadTimesDependencies) {
 		this.#slot = options.slot;
 		this.#clock = dependencies.clock;
-		this.#onDifference = dependencies.onDifference;
+		this.#log = dependencies.log;
 	}
 
 	/** A new head arrived; `timestamp` in seconds since the epoch. */
@@ -96,7 +96,11 @@ export class HeadTimes {
 		const hasBegun = ms !== 0 && this.#differenceMs === 0;
 		if (!isChanged && !hasEnded && !hasBegun) return;
 		this.#differenceMs = ms;
-		this.#onDifference?.(ms);
+		if (ms === 0) this.#log.info("this machine's clock agrees with the chain's again");
+		else
+			this.#log.warn(`this machine's clock is ${ms > 0 ? "ahead of" : "behind"} the chain's`, {
+				ms: Math.abs(ms),
+			});
 	}
 
 	/** 0 if it is not ahead; null if that can't be told yet. One late block proves nothing, nor does a node that catches up. */

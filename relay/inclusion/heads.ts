@@ -41,8 +41,6 @@ export interface HeadTrackerDependencies {
 	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Called when this machine's clock and the chain's begin or cease to differ, in ms as in {@link HeadTimes}. */
-	readonly onDifference?: (ms: number) => void;
 	/** 0 to 1; Math.random unless given. */
 	readonly random?: () => number;
 }
@@ -97,8 +95,8 @@ export class HeadTracker implements Component {
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
 		this.#options = options;
 		this.#dependencies = dependencies;
-		const { clock, log, lookup, random = Math.random, onDifference } = dependencies;
-		this.times = new HeadTimes({ slot: dependencies.slots }, { clock, onDifference });
+		const { clock, log, lookup, random = Math.random } = dependencies;
+		this.times = new HeadTimes({ slot: dependencies.slots }, { clock, log });
 		const onHead = (hash: string) => this.#onAnnounced(hash);
 		const onChange = () => {
 			this.#lastAnnounced = null;

@@ -2,7 +2,6 @@
 // bundle's status, an address's refunds and the totals.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
-import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import {
 	asksForEvents,
 	EVENTS_OVER,
@@ -13,19 +12,14 @@ import {
 } from "../../shared/http/eventStreams.ts";
 import { type HttpAnswer, jsonAnswer, VARY_ACCEPT } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
-import type { ShownEvent, TxEvent } from "../domain/events.ts";
+import type { ShownEvent } from "../domain/events.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { Followers } from "../status/followers.ts";
+import type { EventViews, RecordViews } from "../status/views.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
 import { HISTORY_PATHS, type HistoryRouteDependencies, historyRoutes } from "./mevShareHistory.ts";
 import { REFUNDS_WEIGHT, type RefundRouteDependencies, refundsRoute, totalsRoute } from "./refundViews.ts";
-
-/** How a record is shown. */
-export interface RecordViews extends EventViews {
-	readonly status: (record: TransactionRecord) => StatusRecord;
-	readonly unknown: (hash: string) => unknown;
-}
 
 export interface RecordRouteDependencies
 	extends BundleRouteDependencies,
@@ -80,16 +74,6 @@ export function recordRoutesOf(
 			return route === undefined ? ask(request) : route.handle(request);
 		},
 	}));
-}
-
-/** How the events of a record are shown. */
-interface EventViews {
-	/** The JSON page. */
-	readonly events: (record: TransactionRecord) => unknown;
-	/** The past events, in order of time. */
-	readonly history: (record: TransactionRecord) => readonly ShownEvent[];
-	/** The view of a new event; null if it is not shown. */
-	readonly news: (record: TransactionRecord, event: TxEvent) => ShownEvent | null;
 }
 
 interface TransactionEventsDependencies {

@@ -324,3 +324,11 @@ function accountProblem(
 	const unfit = codeProblem(tx, code) ?? (first || tx.nonce < nonce ? nonceProblem(tx, nonce) : null);
 	return unfit ?? (first ? fundsProblem(tx, balance) : null);
 }
+
+/** The rejection of a plain bundle that failed its simulation. */
+export function rejectionOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): BundleOutcome {
+	const { code, message } = error;
+	if (!EXECUTION_FAILURES.has(code))
+		return rejectedBundle("BAD_TRANSACTION", `${message} (body[${entry}])`, true);
+	return rejectedBundle("BUNDLE_REVERTED", `${revertMessage("bundle", message)} (body[${entry}])`, true);
+}

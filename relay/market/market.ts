@@ -159,6 +159,19 @@ export class SearcherMarket {
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(known.transaction.tx));
 	}
 
+	/** What searchers see now, as it is published; for those that begin to listen. */
+	*sharedNow(): Iterable<{ readonly hash: string; readonly text: string }> {
+		const { pool } = this.#dependencies.transactions;
+		for (const sender of pool.senders()) {
+			const { ready, waiting } = pool.transactionsOf(sender);
+			for (const { transaction } of [...ready, ...waiting]) {
+				const { tx } = transaction;
+				if (this.simulation.shared(tx.hash) === null) continue;
+				yield { hash: tx.hash, text: JSON.stringify(partialPendingTransaction(tx)) };
+			}
+		}
+	}
+
 	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */
 	senderPlanned(transactions: SenderTransactions): void {
 		this.auctioneer.senderPlanned(transactions);

@@ -31,7 +31,6 @@ import {
 } from "../domain/bundle.ts";
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
-import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { withReadyBlobs } from "./bundleBlobs.ts";
 import type { BundleSimulation } from "./bundleSimulation.ts";
 import {
@@ -41,8 +40,8 @@ import {
 	LATER_HEAD_MS,
 	type PlainVerdict,
 	readTransactions,
+	rejectionOf,
 	retryMs,
-	revertMessage,
 } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 
@@ -158,11 +157,8 @@ export class PlainBundles {
 		if (sent !== null && (stage === "SENT" || stage === "ACCEPTED")) {
 			const isMistimed = sent === head && !isAt(outgoing.times, timestamp);
 			// Builders leave out what has left for them.
-			const chosen = stage === "SENT" ? "notChosen" : null;
-			this.#parts.table.change(record, sent, {
-				stage: "NOT_INCLUDED",
-				reason: isMistimed ? "timestamp" : chosen,
-			});
+			const reason = isMistimed ? "timestamp" : stage === "SENT" ? "notChosen" : null;
+			this.#parts.table.change(record, sent, { stage: "NOT_INCLUDED", reason });
 		}
 		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sent !== head;
 		if (isLate) this.#parts.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
@@ -499,12 +495,4 @@ function endTrial(bundle: PlainBundle): void {
 
 function bytesOf(transactions: Considered["transactions"]): number {
 	return transactions.reduce((sum, { tx }) => sum + tx.size, 0);
-}
-
-/** The rejection of a bundle that failed its simulation. */
-function rejectionOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): BundleOutcome {
-	const { code, message } = error;
-	if (!EXECUTION_FAILURES.has(code))
-		return rejectedBundle("BAD_TRANSACTION", `${message} (body[${entry}])`, true);
-	return rejectedBundle("BUNDLE_REVERTED", `${revertMessage("bundle", message)} (body[${entry}])`, true);
 }

@@ -263,6 +263,7 @@ export class StagesFixture {
 				...shared,
 				onLaterHead: () => {},
 				onOutcome: () => {},
+				log,
 				blobProofs: BLOB_PROOFS,
 				work: { recover: recoverAddress },
 			},
@@ -270,7 +271,7 @@ export class StagesFixture {
 		this.loop = new BlockLoop(
 			{ txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 } },
 			{
-				...{ ...shared, runner, log, onHead: () => {} },
+				...{ ...shared, runner, log, onHead: [] },
 				confirm: async () => {},
 				nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
 			},

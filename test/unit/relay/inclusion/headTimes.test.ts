@@ -4,18 +4,25 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 import { HeadTimes } from "../../../../relay/inclusion/headTimes.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const SLOT_S = 12;
 const HOUR_MS = 3_600_000;
 
 let clock: ManualClock;
+/** What the log told, in ms: how far the clock is ahead; 0: no more. */
 let told: number[];
 let times: HeadTimes;
 beforeEach(() => {
 	clock = new ManualClock();
 	told = [];
-	times = new HeadTimes({ slot: { ms: SLOT_S * 1000 } }, { clock, onDifference: (ms) => told.push(ms) });
+	const log: Logger = {
+		...silentLogger,
+		info: () => told.push(0),
+		warn: (message, { ms } = {}) => told.push(message.includes("ahead of") ? Number(ms) : -Number(ms)),
+	};
+	times = new HeadTimes({ slot: { ms: SLOT_S * 1000 } }, { clock, log });
 });
 
 /** `count` heads, one a slot, each `lateMs` after its time, on a machine whose clock is ahead by `aheadMs`. */
