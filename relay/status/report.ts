@@ -1,5 +1,6 @@
 // Makes the JSON of `GET /tx/{hash}` and `GET /tx/{hash}/events` from a record. Pure.
 
+import { formatEther } from "ethers/utils";
 import { isoTime } from "../../shared/clock.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { termsOf } from "../../shared/ownership.ts";
@@ -39,7 +40,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		backruns: isMined(record.stage) ? record.backruns : 0,
 		referrer,
 		refundRecipient,
-		refund: toEther(record.refund),
+		refund: Number(formatEther(record.refund)),
 		...held,
 	};
 }
@@ -62,12 +63,6 @@ function statusOf(record: TransactionRecord): StatusRecord["status"] {
 	const stage = publicStage(record);
 	if (isMined(stage)) return "INCLUDED";
 	return isLive(stage) && stage !== "SIMULATION_FAILED" ? "UNKNOWN" : "FAILED";
-}
-
-/** Converts wei (decimal digits) to the nearest number of ETH. */
-function toEther(wei: string): number {
-	const digits = wei.padStart(19, "0");
-	return Number(`${digits.slice(0, -18)}.${digits.slice(-18)}`);
 }
 
 /**
