@@ -167,7 +167,7 @@ describe("while the relay is well", () => {
 			(reply.json as WireAnswer[]).map(({ result, error }) => error ?? result),
 			[next.hash, true, true, NOT_PENDING],
 		);
-		assert.equal(await fixture.system.client.stage(other.tx.hash), "BROADCAST");
+		await fixture.users.reaches(other.tx, "BROADCAST");
 	});
 
 	it("a parameter that the sender has signed is good from anywhere: by HTTP, in batches and over websockets", async () => {

@@ -143,7 +143,9 @@ async function archive(system: TestSystem, hash: string): Promise<void> {
 	await until("the transaction simulated, and delivered where it may go out", async () => {
 		const { stage, state = "" } = await system.client.status(hash);
 		if (stage !== "BROADCAST")
-			return stage !== undefined && (stage !== "PENDING" || state.startsWith("waiting for"));
+			return (
+				stage !== undefined && (!["PENDING", "SHARED"].includes(stage) || state.startsWith("waiting for"))
+			);
 		const events = await system.client.events(hash);
 		return events.some(({ type, answer }) => type === "delivered" && answer === "accepted");
 	});
