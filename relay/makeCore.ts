@@ -224,15 +224,15 @@ export async function makeCore(
 			nextOf: () => heads.next(),
 			confirm: () => kv.confirm(),
 			onHead: [
-				// What waits for an older block goes first, so that it delays nothing.
+				// Drop queued work of older blocks first, so that it delays nothing.
 				({ head }) => simulations.setHead(head.number),
 				({ head }) => fanout.setHead(head.number),
 				() => abilities.headCame(),
-				// The next block's coinbase and fork are known before anything is decided for it.
+				// Set the next block's coinbase and fork before any decision about it.
 				edge.headCame,
 				() => transactions.convertBlobs(heads.next()?.fork.sidecarVersion ?? 0),
 				(update) => market.onChainUpdate(update),
-				// Clients are told when all of it is worked off.
+				// Notify clients when everything is processed.
 				edge.showUpdate,
 			],
 		},

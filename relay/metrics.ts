@@ -89,7 +89,7 @@ export function countsRecords({ stage, refunded }: RelayMetrics): EventListener 
 	};
 }
 
-/** Counts deliveries to builders, and tells `health` and the traces of them. */
+/** Counts deliveries to builders, and reports them to `health` and the traces. */
 export function countsDeliveries(
 	{ delivery, deliverySeconds }: RelayMetrics,
 	health: { note(builder: string, answer: DeliveryAnswer, ms: number): void },

@@ -1,5 +1,5 @@
-// What boost does with a cancel by hash, by what it knows (whose is it, is it live, who has it, does the relay believe boost about
-// clients), and what follows from the holders' answers to a cancel. Pure functions.
+// Decides what boost does with a cancel by hash, from four facts: the owner, the row's state, its upstreams, and whether the relay
+// trusts boost. Also decides what follows from the upstreams' answers. Pure functions.
 
 import { standingCount, withoutWish } from "../../shared/ownership.ts";
 import { isOwner } from "../domain/owners.ts";
@@ -13,35 +13,35 @@ import {
 import { isHolder, isLive, type Row } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcomes } from "../reconcile/asks.ts";
 
-/** What decides over a cancel by hash. */
+/** The facts that decide a cancel by hash. */
 export interface CancelFacts {
-	/** Boost's record of the transaction; null: it has none. */
+	/** Boost's row of the transaction; null if there is none. */
 	readonly row: Row | null;
 	readonly caller: Caller;
-	/** Whether our relay believes boost about clients; otherwise it takes all of them for one. Null: it has not been heard yet. */
+	/** Whether our relay trusts boost's information about clients. Null until the relay has responded once. */
 	readonly relayKnowsClient: boolean | null;
 	readonly isRelayOut: boolean;
 }
 
 export type CancelAction =
-	/** The relay decides: boost has no record, or one that is not this client's. */
+	/** The relay decides, because boost has no row of this client. */
 	| "askRelay"
-	/** The client may be an owner at the relay alone, which decides; what the owners here want stays. */
+	/** The client may be an owner at the relay only. The relay decides first; the owners here keep their transaction. */
 	| "askRelayFirst"
-	/** It is cancelled wherever it is. */
+	/** Cancels the transaction at every upstream that has it. */
 	| "cancelEverywhere"
-	/** Others still want it. */
+	/** Removes this client's wish. Other owners still want the transaction. */
 	| "takeBackWish"
-	/** It has ended here; the sender's signature ends it at the relay for the others there, too. */
+	/** The transaction has ended here. The sender's signature also ends it for the other owners at the relay. */
 	| "cancelForAll"
 	| "isCancelled"
-	/** Refusals. `notHere`: the relay, which may know it, is out; `notBelieved`, `notHeard`: by it, as far as boost knows. */
+	/** Refusals. `notHere`: the relay may know it, but is down. `notBelieved`: the relay does not trust boost. `notHeard`: not known yet. */
 	| "notPending"
 	| "notHere"
 	| "notBelieved"
 	| "notHeard";
 
-/** What boost does with the cancel. */
+/** Returns the action for a cancel by hash. */
 export function cancelAction({ row, caller, relayKnowsClient, isRelayOut }: CancelFacts): CancelAction {
 	const unheard = isRelayOut ? "notHere" : "notHeard";
 	const unbelieved = relayKnowsClient === null ? unheard : "notBelieved";
@@ -62,19 +62,19 @@ export function cancelAction({ row, caller, relayKnowsClient, isRelayOut }: Canc
 	return bySender || isLast ? "cancelEverywhere" : "takeBackWish";
 }
 
-/** What follows from a cancel at all holders. */
+/** The result of a cancel at all upstreams. */
 export interface CancelEnd {
-	/** They stay at the holder that can't cancel, and may be mined: these have cancelled, and do not get them again. */
+	/** Upstreams that cancelled, while another one cannot. They do not receive the transactions again. */
 	readonly abandonedBy: readonly UpstreamName[];
-	/** They have ended, and are cancelled at these later; null: they stay. */
+	/** Upstreams to cancel at later, if the transactions have ended. Null if they stay live. */
 	readonly laterAt: readonly UpstreamName[] | null;
-	/** The client's answer, or the verdict that it gets. */
+	/** The client's answer; an upstream's error as it came. */
 	readonly answer: "done" | "cannot" | "stillWanted" | "unreached" | "holderIsOut" | WireVerdict;
 }
 
 /**
- * What follows for `rows` (of one sender and nonce, as they are after the cancel) from the holders' answers. `byRight`: the client
- * may end them; then they also end where no holder can be reached. `bySender`: in the sender's name.
+ * Returns the result for `rows` (one sender and nonce, as they are after the cancel). `byRight`: the client owns them, so they end even
+ * if no upstream can be reached. `bySender`: the cancel is in the sender's name.
  */
 export function cancelEnd(
 	rows: readonly Row[],

@@ -104,7 +104,7 @@ export class Cancels {
 			return action === "isCancelled" || this.#cancelForAll(row, state);
 		}
 		if (action === "takeBackWish" && (await this.#takesBackOne(row, state))) return true;
-		// At the relay it has ended for all whom that knew.
+		// The relay has ended it for all owners that it knew.
 		if (action === "askRelayFirst" && (await this.#askRelay(hash, state)) && row.ownersPending) return true;
 		const bySender = caller.signer === row.from;
 		const byRight = action !== "askRelayFirst";
@@ -228,7 +228,7 @@ export class Cancels {
 			: outcome;
 	}
 
-	/** The relay decides: it may know the hash from a submission there, or on another path. */
+	/** Asks the relay, which may know the hash from a direct submission or from another path. */
 	async #askRelay(hash: string, state: RequestState): Promise<true> {
 		const outcome = await this.#dependencies.reconciler.cancelAtRelay(hash, state);
 		if (outcome.kind === "rejected") throw verdictError(outcome.error);
@@ -267,7 +267,7 @@ function stillWanted(): RpcError {
 	return new RpcError("rejected", STILL_WANTED, { reason: STILL_WANTED_REASON });
 }
 
-/** The refusal that `action` is; null: it is none. */
+/** Returns the error for a refusing `action`; null for any other. */
 function refusalOf(action: CancelAction): RpcError | null {
 	switch (action) {
 		case "notPending":

@@ -181,8 +181,6 @@ export interface SendChecks {
 	shouldSend(): boolean;
 	/** Called when it is written, each time. */
 	onSent(): void;
-	/** Called before the request is sent a second time. */
-	mayRepeat(): boolean;
 }
 
 export interface BuilderClientDependencies extends JsonRpcClientDependencies {
@@ -228,7 +226,7 @@ export class BuilderClient {
 	async send(signed: SignedBody, checks: SendChecks): Promise<DeliveryAnswer> {
 		const answer = await this.#post(signed, checks);
 		if (answer !== "unreachable") return answer;
-		const second = checks.mayRepeat() ? await this.#post(signed, checks) : answer;
+		const second = checks.shouldSend() ? await this.#post(signed, checks) : answer;
 		// Not `unsent`: the first attempt may have arrived.
 		return second === "unreachable" || second === "unsent" ? "failed" : second;
 	}

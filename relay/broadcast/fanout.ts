@@ -154,22 +154,22 @@ export class Fanout {
 		return builders === null ? allowed : allowed.filter((name) => builders.includes(name));
 	}
 
-	/** Whether it has left for a builder since it was last submitted. */
+	/** Whether any builder was sent the transaction since its last submission. */
 	isOut(hash: string): boolean {
 		return [...this.#builders.values()].some(({ lane }) => lane.sentFor("user", hash) !== undefined);
 	}
 
-	/** These builders were sent it before this process started, as far as is known. */
+	/** Marks builders that were sent the transaction before this process started. */
 	restore(hash: string, builders: Iterable<string>): void {
 		for (const { lane } of this.#recipients([...builders])) lane.restore(hash);
 	}
 
-	/** It is pending no more: who was sent it is not asked again. */
+	/** Drops the knowledge about a transaction that is no longer pending. */
 	forget(hash: string): void {
 		for (const { lane } of this.#builders.values()) lane.forget("user", hash);
 	}
 
-	/** Nothing of it leaves from now on. Returns the names of the builders that were sent it, which may need its cancel. */
+	/** Removes the transaction from all queues. Returns the builders that were sent it and may need a cancel. */
 	takeBack({ tx }: PrivateTransaction): readonly string[] {
 		const builders = [...this.#builders.values()];
 		for (const { lane } of builders) lane.withdraw(tx.from, tx.hash);
@@ -206,7 +206,7 @@ export class Fanout {
 		}
 	}
 
-	/** Queues its cancel at `builders`, in every form that they support; does not wait. What waits must be taken back before. */
+	/** Queues its cancel at `builders`, in every form that they support; does not wait. Call {@link takeBack} first. */
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const { tx, path } = transaction;
 		const client = clientOf(transaction.submitterAddress);
@@ -275,7 +275,7 @@ export class Fanout {
 		const uuid = this.#uuid(key);
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(key, name);
-			// Never sent for a block to come, so the builder has nothing to cancel.
+			// The builder has nothing to cancel, since it was not sent this bundle for a coming block.
 			if ((lane.sentFor(kind, name) ?? 0) <= this.#head) continue;
 			lane.forget(kind, name);
 			pushCancels(lane, this.#signatures, cancelBundleCalls(row, uuid, block), {

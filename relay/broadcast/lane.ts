@@ -32,7 +32,7 @@ export interface LaneItem {
 	readonly urgent: boolean;
 	/** Builds and signs the body right before it is sent, so that waiting items use little memory; it may take some turns. */
 	readonly make: () => SignedBody | Promise<SignedBody>;
-	/** Called when the request is written: the builder may have it from then on. A repeated one is told again. */
+	/** Called when the request is written. From then on the builder may have the item. A retry calls it again. */
 	readonly left?: (() => void) | undefined;
 	/** Called once; with `unsent` if it was never sent. */
 	readonly answered: (answer: DeliveryAnswer, ms: number) => void;
@@ -67,7 +67,7 @@ interface Queue {
 	job: WaitingJob | null;
 }
 
-/** The item being sent, and whether it still may be: a withdrawn one is not, as long as nothing of it is written. */
+/** The item being sent. A withdrawn item is dropped as long as nothing of it is written. */
 class Sending implements SendChecks {
 	readonly item: LaneItem;
 	readonly onSent: () => void;
@@ -90,10 +90,6 @@ class Sending implements SendChecks {
 	shouldSend(): boolean {
 		return !this.isWithdrawn && this.#maySend();
 	}
-
-	mayRepeat(): boolean {
-		return this.shouldSend();
-	}
 }
 
 /** The shares of waiting items of one kind. */
@@ -104,7 +100,7 @@ interface WaitingShares {
 
 /** Queues checked for stale items before other work gets a turn: few ms. */
 const QUEUES_PER_SLICE = 500;
-/** How long it is known that the builder was sent a bundle, in blocks: of those that pay alike the one sent least recently goes first. */
+/** How many blocks a sent bundle is remembered. Among bundles that pay the same, the one sent least recently goes first. */
 const KNOWN_BLOCKS = 32;
 
 export class Lane {
@@ -115,10 +111,7 @@ export class Lane {
 	/** Until searchers' requests may go on. */
 	#pause: Timer | null = null;
 	readonly #queues = new Map<string, Queue>();
-	/**
-	 * What the builder was sent: by kind and subject, the block for which it last left. Users' transactions stay until they are
-	 * {@link forget forgotten}.
-	 */
+	/** The last block for which each subject was sent, by kind. Users' transactions stay until {@link forget}. */
 	readonly #sent: Readonly<Record<BundleKind, Map<string, number>>> = {
 		user: new Map(),
 		bid: new Map(),
@@ -145,17 +138,17 @@ export class Lane {
 		this.#rooms = { user: room(), bid: room(), plain: room() };
 	}
 
-	/** The last block for which an item left for the builder; undefined: none has, or it is forgotten. */
+	/** The last block for which `subject` was sent; undefined if it was not sent, or is forgotten. */
 	sentFor(kind: BundleKind, subject: string): number | undefined {
 		return this.#sent[kind].get(subject);
 	}
 
-	/** A user's transaction was sent before this process started. */
+	/** Marks a user's transaction as sent before this process started. */
 	restore(subject: string): void {
 		if (!this.#sent.user.has(subject)) this.#sent.user.set(subject, 0);
 	}
 
-	/** Nobody asks any more whether the builder was sent it. */
+	/** Drops the knowledge about a subject. */
 	forget(kind: BundleKind, subject: string): void {
 		this.#sent[kind].delete(subject);
 	}
@@ -178,7 +171,7 @@ export class Lane {
 		return this.#budget.forSearchers;
 	}
 
-	/** Queues an item. A waiting item of the same subject is answered `unsent`; one in flight is not written any more, or not again. */
+	/** Queues an item. It replaces a queued item of the same subject, which is answered `unsent`, and withdraws one in flight. */
 	push(item: LaneItem): void {
 		const queue = this.#queues.get(item.key) ?? this.#open(item.key);
 		const { waiting } = queue;
@@ -196,8 +189,8 @@ export class Lane {
 	}
 
 	/**
-	 * Drops the waiting item of `subject` unless it is urgent: it is answered `unsent`. One in flight is not written any more, or
-	 * not again: nothing of it leaves from now on.
+	 * Drops the queued item of `subject` unless it is urgent; it is answered `unsent`. An item in flight is not written any more, or
+	 * not a second time.
 	 */
 	withdraw(key: string, subject: string): void {
 		const queue = this.#queues.get(key);

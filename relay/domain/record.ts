@@ -197,7 +197,7 @@ export function holdersOf(
 	return new Set(wasOut && sent.length === 0 ? eligible() : sent.map(({ builder }) => builder));
 }
 
-/** Whether it left for a builder then, alone or with a bid. */
+/** Whether the event means that a builder was sent the transaction, alone or with a bid. */
 function isLeaving({ type }: LifeEvent): boolean {
 	return type === "broadcast" || type === "bundled";
 }

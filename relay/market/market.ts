@@ -159,7 +159,7 @@ export class SearcherMarket {
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(known.transaction.tx));
 	}
 
-	/** What searchers see now, as it is published; for those that begin to listen. */
+	/** The transactions that searchers see now, as they are published; for new listeners. */
 	*sharedNow(): Iterable<{ readonly hash: string; readonly text: string }> {
 		const { pool } = this.#dependencies.transactions;
 		for (const sender of pool.senders()) {

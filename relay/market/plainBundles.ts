@@ -156,7 +156,7 @@ export class PlainBundles {
 		const stage = sent !== null && sent <= head ? (statusIn(record, sent)?.stage ?? "ACCEPTED") : null;
 		if (sent !== null && (stage === "SENT" || stage === "ACCEPTED")) {
 			const isMistimed = sent === head && !isAt(outgoing.times, timestamp);
-			// Builders leave out what has left for them.
+			// A builder can only leave out a bundle that it was sent.
 			const reason = isMistimed ? "timestamp" : stage === "SENT" ? "notChosen" : null;
 			this.#parts.table.change(record, sent, { stage: "NOT_INCLUDED", reason });
 		}

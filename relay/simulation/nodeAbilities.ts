@@ -1,5 +1,5 @@
-// Learns what the node can simulate, by requests like those of simulations, and says it. It is asked at the start and at heads: soon
-// while it does not simulate, else every ten minutes, because another node may have come behind the same URL.
+// Learns what the node can simulate, with requests like those of simulations, and logs it. The relay asks at the start, then every
+// ten minutes, because the URL may lead to another node. While the node does not simulate, it asks every ten seconds.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -60,7 +60,7 @@ const COINBASE = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b74";
 const DRAWN = `0x${"5a".repeat(32)}`;
 const GAS = 100_000n;
 
-/** When the node is asked again, in ms after the last time: where it does not simulate, or has not answered; and where it does. */
+/** Time between two questions, in ms: while the node does not simulate or respond, and while it does. */
 const SOON_MS = 10_000;
 const LATER_MS = 600_000;
 
@@ -133,7 +133,7 @@ export class LearntAbilities implements NodeAbilities {
 		};
 	}
 
-	/** Asks the node now. A node that does not answer is what it was. Never throws. */
+	/** Asks the node now. If it does not respond, nothing changes. Never throws. */
 	async learn(): Promise<void> {
 		if (this.#isAsking) return;
 		this.#isAsking = true;
@@ -206,7 +206,7 @@ async function learnAbilities({
 	const gasCap = cap ?? DEFAULT_GAS_CAP;
 	const traces = await triesTrace(node, head);
 	const known = { version, traces, gasCap };
-	// reth takes no beacon root, and no block with more gas than it gives a request.
+	// reth rejects a beacon root, and a block with more gas than its cap for one request.
 	for (const shape of [
 		{ gasCap, beaconRoot: true },
 		{ gasCap, beaconRoot: false, maxBlockGas: gasCap },
@@ -224,7 +224,7 @@ async function learnAbilities({
 /** From one block to the next. */
 const STEP_SECONDS = 7;
 
-/** Sends a request as simulations do: the block overrides that had no effect; null if it did not run as it must. */
+/** Sends a request as simulations do. Returns the block overrides without effect, or null if the result is wrong. */
 async function tryShape(
 	node: SimulationNode,
 	head: Header,
@@ -327,7 +327,7 @@ async function readGasCap(node: SimulationNode): Promise<bigint | null> {
 	if (simulated !== null) return capOf(simulated.returned, (simulated.gasUsed ?? 0n) - USED_AFTER);
 	// A node that does not answer is not waited for twice.
 	if (answer.kind === "fault") return null;
-	// Of a block with so much gas reth runs none. Here it does not show what it used before, so it is taken to give that much less.
+	// reth runs no block with so much gas. eth_call does not show the gas used before, so this cap is some thousand too low.
 	const called = await ask(node, { method: "eth_call", params: [call, "latest", state] });
 	return capOf(called.kind === "result" ? readHex(called.value) : null, 0n);
 }

@@ -174,7 +174,7 @@ function timeoutFor({ chain }: EngineRequest): number {
 	return Math.min(TIMEOUT_MS + Number(gas / GAS_PER_MS), LONGEST_MS);
 }
 
-/** What the node neither takes as a whole nor traces: the first transaction alone, so that one that is too much holds none before it. */
+/** Runs the first transaction of a part that the node neither runs as a whole nor traces, so that a later one does not block it. */
 async function runFirst(
 	part: Part,
 	options: SimulatorOptions,

@@ -1,4 +1,4 @@
-// How records are shown, and which transactions others may know: the views of status, events and news of one transaction.
+// The views of one transaction: its status, its events and its news. They decide which other transactions may be named.
 
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { ShownEvent, TxEvent } from "../domain/events.ts";
@@ -30,7 +30,7 @@ interface Records {
 
 /** The views of `records`. */
 export function recordViews(records: Records): RecordViews {
-	// Searchers were shown it, or it is on the chain: then others' events may name it.
+	// Events of other transactions may name it only if searchers saw it or a block contains it.
 	const isPublic: IsPublic = (hash) => {
 		const record = records.get(hash)?.record;
 		return record !== undefined && (record.shared || isMined(record.stage));

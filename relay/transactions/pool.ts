@@ -17,11 +17,11 @@ export interface PoolEntry {
 	readonly gas: number;
 	/** False while it is being written: nothing is sent before it is on disk. */
 	readonly durable: boolean;
-	/** To whose lanes it was given last; null: to none, or it must be given again. */
+	/** The builders that it was last queued for; null if there are none, or if it must be queued again. */
 	readonly given: Given | null;
 }
 
-/** Builders whose lanes got a transaction for `block`. It never changes: transactions that went the same way share one. */
+/** Builders that a transaction was queued for in `block`. Immutable, so that many entries use one object. */
 export interface Given {
 	readonly block: number;
 	readonly builders: readonly string[];
@@ -277,7 +277,7 @@ export class Pool {
 		(entry as OwnEntry).gas = gas;
 	}
 
-	/** It is given to `builders` for `block`: returns those of them that it was not given to for that block. */
+	/** Notes that the entry is queued for `builders` in `block`. Returns those of them that are new for that block. */
 	give(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
 		const before = this.givenFor(entry, block);
 		const added = before.length === 0 ? builders : builders.filter((name) => !before.includes(name));
@@ -289,12 +289,12 @@ export class Pool {
 		return added;
 	}
 
-	/** It must be given to builders again, since it waits, fails its simulation, or was taken back. */
+	/** Notes that the entry must be queued again. */
 	ungive(entry: PoolEntry): void {
 		(entry as OwnEntry).given = null;
 	}
 
-	/** Names of the builders that it was given to for `block`. */
+	/** The builders that the entry was queued for in `block`. */
 	givenFor({ given }: PoolEntry, block: number): readonly string[] {
 		return given?.block === block ? given.builders : NOBODY;
 	}

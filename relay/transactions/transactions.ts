@@ -69,7 +69,7 @@ const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
 	"FORK_RULES",
 ]);
 
-/** The stages of what may leave for a builder. */
+/** The stages in which a transaction may be sent. */
 const GOES_OUT: ReadonlySet<Stage> = new Set(["PENDING", "SHARED", "BROADCAST"]);
 
 type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
@@ -100,7 +100,7 @@ export class Transactions {
 		const { kv, damaged, broadcaster, tip, clock, onChange, onWritten, background, log } = dependencies;
 		const pool = new Pool({ maxBytes });
 		const records = new TransactionRecords({ log: log.child("records") });
-		// What has ended is given to builders no more; a cancel tells which of them had it.
+		// An ended transaction is not sent any more, and its end has already named the builders that had it.
 		records.subscribe(({ hash, stage }) => {
 			if (!isLive(stage)) broadcaster.forget(hash);
 		});
@@ -250,7 +250,7 @@ export class Transactions {
 		if (isGiven) this.#dependencies.broadcaster.cancel(transaction, this.#takeBack(entry), block);
 	}
 
-	/** Nothing of it leaves from now on, until it is given to builders again. Returns those that were sent it. */
+	/** Removes the entry from all builders' queues. Returns the builders that were sent it. */
 	#takeBack(entry: PoolEntry): readonly string[] {
 		this.#pool.ungive(entry);
 		return this.#dependencies.broadcaster.takeBack(entry.transaction);
@@ -273,7 +273,7 @@ export class Transactions {
 		return { builders: added, firstBlock };
 	}
 
-	/** A request with it for `block` is written: from now on a builder may have it. */
+	/** A request with it for `block` is written, so a builder may have it. */
 	left(hash: string, block: number, behindHidden: boolean): void {
 		const record = this.#records.get(hash)?.record;
 		if (record === undefined || !GOES_OUT.has(record.stage)) return;

@@ -1,5 +1,5 @@
-// How relay and boost store transactions: on arrival an envelope, which is what is known of it and its bytes; and once it is over a
-// record by its hash, with an entry in an index by time, through which it is dropped. Pure, but for the reading of the index.
+// The keys and envelopes with which relay and boost store transactions. A new transaction is an envelope: its facts as JSON, and its
+// bytes. An ended one is a record by hash, with an entry in an index by time, which purges use.
 
 import { type KeyValueStore, prefixRange } from "./port.ts";
 

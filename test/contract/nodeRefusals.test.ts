@@ -279,7 +279,7 @@ describe("a node that", () => {
 		await until("it has answered", () => abilities.bidding);
 	});
 
-	it("has come in place of another is found out within ten minutes, and soon when it is back", async () => {
+	it("loses eth_simulateV1: noticed within ten minutes, and again soon after it is back", async () => {
 		const clock = new ManualClock();
 		const abilities = await abilitiesOf(node, clock);
 		assert.equal(abilities.bidding, true);

@@ -75,7 +75,7 @@ export async function runCalls(
 		if (only === undefined || second !== undefined || !isWhole) return simulate(await plan(), options, ask);
 		const block =
 			contexts[request.bundles.findIndex(({ transactions }) => transactions.length > 0)] ?? context;
-		// By eth_call a free call sees no base fee, or a gas price.
+		// With eth_call, a call without a gas price would see no base fee.
 		const isFree = !isPriced(only) && block.baseFee > 0n;
 		const replayed = isFree ? await simulate(fixed(await plan()), options, ask) : null;
 		return replayed ?? (await callAt(only, block, header.number, gasCap, ask));

@@ -123,7 +123,7 @@ function isContradicted(
 ): boolean {
 	const tx = chain[index];
 	if (tx === undefined) return true;
-	// Fees were checked before the run. Behind others less gas may be left than the gas cap that is known.
+	// The relay has checked the fees. Behind other transactions, less gas may be left than the known cap.
 	if (code === "FEE_CAP_TOO_LOW" || code === "BLOB_FEE_CAP_TOO_LOW") return true;
 	if (code === "OUT_OF_GAS" && index > 0) return true;
 	const gas = chain.slice(0, index + 1).reduce((sum, { gasLimit }) => sum + gasLimit, 0n);

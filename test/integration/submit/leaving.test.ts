@@ -1,5 +1,5 @@
-// A builder that never listens is sent nothing: a transaction for it alone stays PENDING, and is BROADCAST when a request with it has
-// left. Another builder that listens is the control.
+// A builder that refuses connections is sent nothing. A transaction for this builder alone stays PENDING, and becomes BROADCAST when the
+// relay can write a request. A builder that listens is the control.
 
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
@@ -38,7 +38,7 @@ after(async () => {
 	await system.stop();
 });
 
-it("what goes to a builder that never listens alone is not said to be sent, until it listens", async () => {
+it("is BROADCAST only when its builder listens", async () => {
 	const [tx, control] = [(await fixture.actor()).sign(), (await fixture.actor()).sign()];
 	await fixture.submit("/fullprivacy", tx);
 	await fixture.submit("/fast", control);
@@ -55,7 +55,7 @@ it("what goes to a builder that never listens alone is not said to be sent, unti
 	assert.equal((await fixture.life(tx)).filter((event) => event.startsWith("broadcast")).length, 1);
 });
 
-it("a cancel before anything has left tells no builder", async () => {
+it("sends no cancel if no builder was sent the transaction", async () => {
 	await new Promise((resolve) => {
 		deaf.close(resolve);
 		deaf.closeAllConnections();

@@ -1,5 +1,5 @@
-// Sent means that it has left for a builder: what waits in the lanes alone is with nobody. Its stage and its event say so, and an end
-// before that needs no cancel.
+// Sent means that a request with the transaction was written. A queued transaction is with no builder: it is not BROADCAST, and its
+// end needs no cancel.
 
 import assert from "node:assert/strict";
 import { privateTransaction } from "../../support/txFactory.ts";
@@ -10,7 +10,7 @@ function typesOf({ records }: StagesFixture, { tx }: ReturnType<typeof privateTr
 }
 
 for (const path of ["fast", "noreverts", "fullprivacy", "nochecks"] as const) {
-	scenario(`on /${path} it is BROADCAST when it leaves, once for each block`, async (fixture) => {
+	scenario(`on /${path} becomes BROADCAST when it is sent, once for each block`, async (fixture) => {
 		const tx = privateTransaction({ path });
 		fixture.builders.holding = true;
 		await fixture.take(tx);
@@ -25,7 +25,7 @@ for (const path of ["fast", "noreverts", "fullprivacy", "nochecks"] as const) {
 		assert.deepEqual(typesOf(fixture, tx), [...before, "broadcast"]);
 	});
 
-	scenario(`on /${path} what is cancelled before it leaves is with nobody`, async (fixture) => {
+	scenario(`on /${path} a cancel before it is sent reaches no builder`, async (fixture) => {
 		const tx = privateTransaction({ path });
 		fixture.builders.holding = true;
 		await fixture.take(tx);
@@ -38,7 +38,7 @@ for (const path of ["fast", "noreverts", "fullprivacy", "nochecks"] as const) {
 	});
 
 	scenario(
-		`on /${path} what is replaced before it leaves is with nobody; its successor leaves`,
+		`on /${path} a replacement before it is sent reaches no builder; the new one is sent`,
 		async (fixture) => {
 			const [tx, dearer] = [privateTransaction({ path }), privateTransaction({ path, ...DEAR })];
 			fixture.builders.holding = true;
@@ -50,38 +50,38 @@ for (const path of ["fast", "noreverts", "fullprivacy", "nochecks"] as const) {
 	);
 }
 
-scenario("what fails its simulation before it leaves is taken back without a cancel", async (fixture) => {
-	const tx = privateTransaction({ path: "noreverts" });
-	fixture.builders.holding = true;
-	await fixture.take(tx);
-	fixture.failing.add(tx.tx.hash);
-	fixture.runner.run(tx.tx.from, "new", false);
-	await fixture.quiet();
-	fixture.builders.leave();
-	assert.equal(fixture.stage(tx), "SIMULATION_FAILED");
-	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
-	// It goes out again when it passes.
-	fixture.failing.clear();
-	await fixture.block();
-	fixture.builders.leave();
-	assert.deepEqual([fixture.builders.take(), fixture.stage(tx)], [["send 0 for 102 to a,b"], "BROADCAST"]);
-});
-
 scenario(
-	"after a restart what had left still needs its cancel, and what waited may need it",
+	"a failed simulation before it is sent removes it from the queues without a cancel",
 	async (fixture) => {
-		const tx = privateTransaction({ path: "nochecks" });
+		const tx = privateTransaction({ path: "noreverts" });
 		fixture.builders.holding = true;
 		await fixture.take(tx);
-		const next = await fixture.restart();
-		next.builders.holding = true;
-		await next.block();
-		next.builders.take();
-		assert.equal(await cancel(next, tx), true);
-		assert.deepEqual(
-			next.builders.take(),
-			["cancel 0 for 102 at a,b"],
-			"its last events may not have been written",
-		);
+		fixture.failing.add(tx.tx.hash);
+		fixture.runner.run(tx.tx.from, "new", false);
+		await fixture.quiet();
+		fixture.builders.leave();
+		assert.equal(fixture.stage(tx), "SIMULATION_FAILED");
+		assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
+		// It goes out again when it passes.
+		fixture.failing.clear();
+		await fixture.block();
+		fixture.builders.leave();
+		assert.deepEqual([fixture.builders.take(), fixture.stage(tx)], [["send 0 for 102 to a,b"], "BROADCAST"]);
 	},
 );
+
+scenario("a cancel after a restart goes to all builders that may have it", async (fixture) => {
+	const tx = privateTransaction({ path: "nochecks" });
+	fixture.builders.holding = true;
+	await fixture.take(tx);
+	const next = await fixture.restart();
+	next.builders.holding = true;
+	await next.block();
+	next.builders.take();
+	assert.equal(await cancel(next, tx), true);
+	assert.deepEqual(
+		next.builders.take(),
+		["cancel 0 for 102 at a,b"],
+		"its last events may not have been written",
+	);
+});

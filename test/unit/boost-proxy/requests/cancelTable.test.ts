@@ -1,4 +1,4 @@
-// What boost does with a cancel by hash, and what follows from the holders' answers, as tables.
+// The tables of a cancel by hash: the action for each set of facts, and the result for each set of answers.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -33,7 +33,7 @@ const cancelled = (changed: Partial<Row> = {}): Row => ({
 type Who = "owner" | "stranger" | "sender";
 const LIVE = held("has");
 const BY_FALLBACK = held("absent", "has");
-/** `relay`: whether it believes boost about clients, `unheard`, or both and out. */
+/** Whether the relay trusts boost about clients, has not responded yet (`unheard`), or is down (`out`). */
 type Relay = "believes" | "doubts" | "unheard" | "out" | "unheard, out";
 
 const ACTIONS: readonly (readonly [what: string, row: Row | null, who: Who, relay: Relay, CancelAction])[] = [
@@ -66,7 +66,7 @@ const ACTIONS: readonly (readonly [what: string, row: Row | null, who: Who, rela
 
 describe("a cancel by hash", () => {
 	for (const [what, row, who, relay, expected] of ACTIONS)
-		it(`of what is ${what}, by a ${who}, at a relay that ${relay}: ${expected}`, () => {
+		it(`${what}, ${who}, relay ${relay}: ${expected}`, () => {
 			const signer = who === "sender" ? LIVE.from : null;
 			const caller = onBehalfOf({ address: who === "owner" ? OWN : "192.0.2.99" }, { signer });
 			const relayKnowsClient = relay.startsWith("unheard") ? null : relay !== "doubts";
@@ -89,7 +89,7 @@ const ended = (answer: CancelEnd["answer"], ...laterAt: UpstreamName[]): CancelE
 const stays = (answer: CancelEnd["answer"], ...abandonedBy: UpstreamName[]): CancelEnd => ({
 	...{ abandonedBy, laterAt: null, answer },
 });
-/** The relay's answer and the fallback's; null: it was not asked. `who`: whether the client may end it. */
+/** The answers of relay and fallback, null if not asked. `who`: whether the client owns the transaction. */
 const ENDS: readonly (readonly [
 	row: Row,
 	relay: Said | null,
@@ -117,7 +117,7 @@ const ENDS: readonly (readonly [
 	[held("has", "has", { ownersPending: true }), "done", "done", "sender", ended("done")],
 ];
 
-describe("what follows from the holders' answers", () => {
+describe("the result of a cancel", () => {
 	for (const [row, relay, fallback, who, expected] of ENDS)
 		it(`relay ${relay}, fallback ${fallback}, for a ${who}${row.ownersPending ? ", with others to tell" : ""}`, () => {
 			const outcomes = new Map<UpstreamName, CancelOutcome>();

@@ -26,7 +26,7 @@ function fixture({ capacity = 100, concurrency = 1, perSecond = 1_000 }: Partial
 			maySend: () => held.is,
 			send: ({ body, signature }, rights) => {
 				const name = String(body);
-				mayRepeat.set(name, () => rights.mayRepeat());
+				mayRepeat.set(name, () => rights.shouldSend());
 				assert.equal(signature, `signed ${name}`);
 				sent.push(name);
 				rights.onSent();

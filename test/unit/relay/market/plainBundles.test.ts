@@ -243,7 +243,7 @@ for (const fails of ["INSUFFICIENT_FUNDS", "NONCE_GAP", "FEE_CAP_TOO_LOW"] as co
 	});
 }
 
-test("it is SENT when it leaves for a builder; what leaves for none is left out by none", async () => {
+test("is SENT when a request is written; a bundle that was never sent has no reason for its end", async () => {
 	const fixture = new Fixture();
 	fixture.builders.holding = true;
 	const hash = await fixture.taken([1], RANGE);

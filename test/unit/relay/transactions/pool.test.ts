@@ -215,7 +215,7 @@ test("the pending nonce ignores a node that lags behind, unless blocks were reor
 	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
 });
 
-test("those that are given alike share to whom, and each is given to a builder once for a block", () => {
+test("queues an entry once for each builder and block, and interns equal lists", () => {
 	const pool = poolOf([0, 1, 2]);
 	const [a, b, c] = [0n, 1n, 2n].map((nonce) => pool.at(SENDER, nonce) as PoolEntry) as [
 		PoolEntry,
