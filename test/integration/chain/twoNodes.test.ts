@@ -173,10 +173,14 @@ test(`${BLOCKS} blocks of submissions, replacements, cancels and bids`, async (c
 		await other.follow("head", []);
 		await system.seesHead(number);
 	}
-	await until("all are mined that were not ended", async () => {
+	await until("each is mined, cancelled, or its nonce is used", async () => {
 		const left = [];
-		for (const { tx, mayEnd } of all)
-			if (mayEnd.length === 0 && (await minedOn(system.chain, tx)) === null) left.push(tx);
+		for (const { tx, mayEnd } of all) {
+			if (mayEnd.includes("CANCELLED") || (await minedOn(system.chain, tx)) !== null) continue;
+			// anvil may lose the public transaction that overtakes another one, which always has nonce 0.
+			const count = Number(await system.chain.rpc("eth_getTransactionCount", [tx.from, "latest"]));
+			if (mayEnd.length === 0 || count === 0) left.push(tx);
+		}
 		if (left.length === 0) return true;
 		await system.builder.buildBlock();
 		await other.follow("head", []);
