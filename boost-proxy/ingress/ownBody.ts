@@ -7,8 +7,8 @@ import { errorText } from "../../shared/jsonrpc/answers.ts";
 import type { ReceivedCall } from "../../shared/jsonrpc/envelope.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import { idText, type RpcId } from "../../shared/jsonrpc/ids.ts";
-import { joinInTurns } from "../../shared/jsonrpc/longText.ts";
 import { firstEntry, idIn, isList, nextEntry, type Span, scanValue } from "../../shared/jsonrpc/scan.ts";
+import { joinInTurns } from "../../shared/longText.ts";
 import { answerOf, parsed } from "../upstream/verdict.ts";
 
 /** A body with the ids of its calls, undefined for notifications: their places in it. */

@@ -9,10 +9,10 @@ import { clientHeaders } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { CallContext, Connection } from "../../shared/http/callContext.ts";
 import { type LaterMessages, MadeMessages } from "../../shared/http/laterMessages.ts";
+import { logResults, Notifications, oneResult, type Results } from "../../shared/http/notifications.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFilter, logCriteria } from "../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../shared/jsonrpc/method.ts";
-import { logResults, Notifications, oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import {
 	NEW_PENDING_TRANSACTIONS,
 	NO_PENDING_TRANSACTIONS_TEXT,

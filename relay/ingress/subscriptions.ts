@@ -5,8 +5,8 @@
 import { randomBytes } from "node:crypto";
 import type { Connection, WebsocketMessage } from "../../shared/http/callContext.ts";
 import type { LaterMessages } from "../../shared/http/laterMessages.ts";
+import { Notifications, oneResult, type Results } from "../../shared/http/notifications.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { Notifications, oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";

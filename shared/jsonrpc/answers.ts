@@ -1,8 +1,8 @@
 // The texts of answers to JSON-RPC calls (https://www.jsonrpc.org/specification): results, errors and batches of them.
 
+import { joinInTurns } from "../longText.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "./errors.ts";
 import { idText, type RpcId, unparsedId } from "./ids.ts";
-import { joinInTurns } from "./longText.ts";
 import { isList, scanList, scanValue } from "./scan.ts";
 
 /** How a call ended: "foreign" is an upstream's error, a kind is our own. */

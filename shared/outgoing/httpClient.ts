@@ -7,7 +7,7 @@ import type { Dispatcher } from "undici";
 import buildConnector from "undici/lib/core/connect.js";
 import Pool from "undici/lib/dispatcher/pool.js";
 import type { Clock, Timer } from "../clock.ts";
-import { joinChunks } from "../jsonrpc/longText.ts";
+import { joinChunks } from "../longText.ts";
 import { type Symptom, systemCode } from "./advice.ts";
 import { encodingsOf, firstOf, OUTGOING_HEADERS, TooLargeError, unpacked } from "./headers.ts";
 import { readUpstreamUrl, type UpstreamUrl } from "./upstreamUrl.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Core, type LocalCore } from "../../../../relay/edge/core.ts";
 import type { CoreLink } from "../../../../relay/edge/coreLink.ts";
-import type { Results } from "../../../../shared/jsonrpc/notifications.ts";
+import type { Results } from "../../../../shared/http/notifications.ts";
 import type { Holder } from "../../../../shared/kv/postgres/holder.ts";
 import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { ManualClock } from "../../../support/manualClock.ts";

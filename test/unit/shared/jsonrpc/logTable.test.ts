@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { logResults, Notifications } from "../../../../shared/http/notifications.ts";
 import { JsonText } from "../../../../shared/jsonrpc/answers.ts";
 import type { Log, LogFilter } from "../../../../shared/jsonrpc/logs.ts";
 import { type LogTable, readLogs } from "../../../../shared/jsonrpc/logTable.ts";
-import { logResults, Notifications } from "../../../../shared/jsonrpc/notifications.ts";
 
 const value = fc.constantFrom("0xa", "0xb", "0xc");
 const log = fc.record({

@@ -1,7 +1,7 @@
 // The messages of `eth_subscription`. Their results are texts that all subscribers share, and each message is made when it is sent.
 
-import type { LaterMessages } from "../http/laterMessages.ts";
-import type { SelectedLogs } from "./logTable.ts";
+import type { SelectedLogs } from "../jsonrpc/logTable.ts";
+import type { LaterMessages } from "./laterMessages.ts";
 
 /** Results of a subscription, in order; as JSON, and the same for all who get them. */
 export interface Results {

@@ -1,6 +1,6 @@
 // Joins the texts of a long answer in turns of the event loop: copying 25 megabytes takes longer than a request may keep it.
 
-import { nextTurn } from "../clock.ts";
+import { nextTurn } from "./clock.ts";
 
 /** A longer answer is joined in turns of the event loop. */
 const LONG_CHARS = 1024 * 1024;
