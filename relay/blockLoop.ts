@@ -1,5 +1,6 @@
-// The work of each block: records what was mined or reorganised away, expires old transactions, simulates and sends again
-// what can be in the next block, and archives what is final. Long passes over all transactions yield to other work.
+// Processes each block. It records mined and reorganised transactions and expires old ones. It then
+// simulates and sends again the transactions that can be in the next block, and archives the final
+// ones. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
 import { clientOf } from "../shared/client.ts";
@@ -28,16 +29,23 @@ import type { PoolEntry } from "./transactions/pool.ts";
 import type { RecordEntry } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/** Longest wait behind a nonce gap, in seconds of chain time: go-ethereum's lifetime of a queued transaction. */
+/**
+ * Longest wait behind a nonce gap, in seconds of chain time. It is the lifetime of a queued
+ * transaction in go-ethereum.
+ */
 export const GAP_LIFE_S = 3 * 3600;
 /** Delay between attempts while the node does not answer, in ms. */
 const RETRY_MS = 500;
-/** How often missing receipts are requested again before the head is processed without them, and the pause before, in ms. */
+/**
+ * How often missing receipts are requested again before the head is processed without them, and the
+ * pause before each try, in ms.
+ */
 const RECEIPT_TRIES = 3;
 const RECEIPT_MS = 100;
 /**
- * Transactions that are served in a row, or one sender's. If a builder has as many before it then, it takes those first, for this long
- * at most, in ms.
+ * How many transactions are served before a pause; a sender's transactions are not split. If every
+ * builder queue is then longer than this, the loop waits for the builders. All pauses of a head end
+ * within `PATIENCE_MS`, in ms.
  */
 const SERVED = 64;
 const PATIENCE_MS = 2_000;
@@ -59,7 +67,10 @@ export interface BlockLoopDependencies {
 	readonly tip: ChainTip;
 	/** The fees and limits of the block after the head. */
 	readonly nextOf: () => NextBlock | null;
-	/** Resolves when it is known that this relay still decides, or does not any more: then nothing is sent. */
+	/**
+	 * Resolves when it is known whether this relay is still the core. If it is not, nothing is
+	 * sent.
+	 */
 	readonly confirm: () => Promise<void>;
 	/** Called in this order for each head, before anything is sent for the next block. */
 	readonly onHead: readonly ((update: ChainUpdate) => void)[];
@@ -68,12 +79,12 @@ export interface BlockLoopDependencies {
 	readonly log: Logger;
 }
 
-/** A sender that is to be run, as {@link SenderRunner.run} takes it. */
+/** A sender to run, with the arguments of {@link SenderRunner.run}. */
 interface SenderRun {
 	readonly sender: string;
 	readonly client: string;
 	readonly worth: number;
-	/** How many of its transactions are looked at. */
+	/** How many of its transactions the run examines. */
 	readonly count: number;
 	readonly priority: "again" | "held";
 	readonly refresh: boolean;
@@ -90,7 +101,7 @@ export class BlockLoop {
 	readonly #stop = new AbortController();
 	/** Resolves when all senders of the last head are served. */
 	#serving: Promise<void> = Promise.resolve();
-	/** Whether the next head waits for that. */
+	/** Whether the next head waits for `#serving`. */
 	#isNextDue = false;
 	/** Whether a head has been processed since the start. */
 	#resumed = false;
@@ -126,7 +137,7 @@ export class BlockLoop {
 		}
 		if (this.#stop.signal.aborted) return;
 		await this.#review(update.head.number);
-		// A later head does not wait for what this one's builders take.
+		// A later head does not wait while builders accept this head's transactions.
 		this.#serving = new Promise((resolve) => {
 			background.run("senders", () => this.#runSenders(update).finally(resolve));
 		});
@@ -138,14 +149,15 @@ export class BlockLoop {
 		const confirmed = confirm();
 		await this.#undoReverted(update);
 		await this.#include(update);
-		// The machine may have been paused for long, while another relay took over and users cancelled there.
+		// The machine may have been paused for long. Another relay may have taken over, and users
+		// may have cancelled there.
 		await confirmed;
 		accounts.setHead(update.head);
 		const next = nextOf();
 		tip.set(update.head, next);
 		if (next !== null) transactions.setNext(next);
 		for (const tell of onHead) tell(update);
-		// Anybody may send them now: they don't wait for the work on all others.
+		// Anybody may send these transactions now, so they don't wait for the work on all others.
 		await inSlices(this.#exposed, clock, (sender) => runner.run(sender, "new", true));
 		this.#exposed.clear();
 	}
@@ -213,8 +225,9 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Makes a dropped transaction pending again if its nonce is free: the block that used it has left the chain, or was never in
-	 * the one that is followed. If the node does not answer, the next head asks again.
+	 * Makes a dropped transaction pending again if its nonce is free. Then the block that used the
+	 * nonce has left the chain, or was never in the followed chain. If the node does not answer,
+	 * the next head asks again.
 	 */
 	async #reconsider(entry: RecordEntry, head: number): Promise<void> {
 		const { transactions, accounts, runner } = this.#dependencies;
@@ -243,14 +256,19 @@ export class BlockLoop {
 		}
 	}
 
-	/** The transaction's block has gone or the receipt never came: makes it pending again. */
+	/**
+	 * Makes the transaction pending again: its block has left the chain, or the receipt never came.
+	 */
 	#stopAwaiting(hash: string): void {
 		const { transactions } = this.#dependencies;
 		const entry = transactions.records.get(hash);
 		if (this.#awaitingReceipt.delete(hash) && entry !== undefined) transactions.revive(entry);
 	}
 
-	/** For each record: repeats cancels that no builder confirmed, expires what is too old, and reconsiders what was dropped. */
+	/**
+	 * For each record, repeats cancels that no builder confirmed, expires old transactions, and
+	 * reconsiders dropped ones.
+	 */
 	async #review(head: number): Promise<void> {
 		const { transactions, clock, runner, background } = this.#dependencies;
 		const isFirst = !this.#resumed;
@@ -266,16 +284,18 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Repeats the cancel of an ended transaction at builders that did not acknowledge it: they could not be reached, or (at
-	 * the first head) the process stopped before sending it. Bundles need this only for the block after `head`, private
-	 * transactions as long as the record is watched.
+	 * Repeats the cancel of an ended transaction at builders that did not acknowledge it. They
+	 * could not be reached, or (at the first head) the process stopped before it sent the cancel.
+	 * Bundles need this only for the block after `head`, private transactions as long as the record
+	 * is watched.
 	 */
 	#cancelAgain({ record, transaction }: RecordEntry, head: number, isFirst: boolean): void {
 		const { broadcaster } = this.#dependencies;
 		if (isLive(record.stage) || isMined(record.stage)) return;
 		const last = record.events.findLast((event) => isUserEnd(event) || isExpiry(event));
 		if (last === undefined) return;
-		// If it expired before its user ended it, the cancel to repeat is the one of the expiry.
+		// If the transaction expired before its user ended it, this repeats the cancel of the
+		// expiry.
 		const isBare = isUserEnd(last) && last.builders.length === 0;
 		const end = (isBare ? record.events.findLast(isExpiry) : undefined) ?? last;
 		const isPrivate = policyOf(transaction.path).form === "private";
@@ -294,7 +314,10 @@ export class BlockLoop {
 		if (unnotified.length > 0) broadcaster.cancel(transaction, unnotified, head + 1);
 	}
 
-	/** Expires a transaction whose lifetime is over, or that waited too long behind a gap. Returns whether it did. */
+	/**
+	 * Expires a transaction at the end of its lifetime or after too long a wait behind a gap.
+	 * Returns whether it did.
+	 */
 	#expire({ record }: RecordEntry, head: number): boolean {
 		const { transactions } = this.#dependencies;
 		const { txTtlBlocks, slot } = this.#options;
@@ -311,8 +334,9 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Runs all senders whose first transaction can be in the next block or whose nonce the blocks changed, the dearest first. What
-	 * pays less is looked at when a builder has taken what pays more.
+	 * Runs all senders whose first transaction can be in the next block or whose nonce the blocks
+	 * changed. The highest paying senders run first. The others wait until a builder queue is short
+	 * enough.
 	 */
 	async #runSenders(update: ChainUpdate): Promise<void> {
 		const { transactions, clock, runner, nextOf, broadcaster } = this.#dependencies;
@@ -339,7 +363,7 @@ export class BlockLoop {
 		}
 	}
 
-	/** How the sender is to be run; null: not at all. */
+	/** How to run the sender; null if it need not run. */
 	#runOf(sender: string, moved: boolean, head: number, next: NextBlock | null): SenderRun | null {
 		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
@@ -351,7 +375,7 @@ export class BlockLoop {
 		);
 		const [first] = ready;
 		if (!canGoOut && !moved && !this.#isHeldNow(first, head, checked[0] === true)) return null;
-		// A transaction that is with the builders and must pass again goes before one that failed.
+		// A transaction that builders have and that must pass again goes before one that failed.
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
 		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
 		const worth = next === null ? 0 : chainWorth(ready, next);
@@ -360,8 +384,9 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Whether it is to be recorded that a sender's first transaction, which can't be in the next block, is held from now on: it was
-	 * sent for this head and the base fee has risen above its cap, or a fork has begun that does not allow it.
+	 * Whether to record that a sender's first transaction is not sent from now on. It can't be in
+	 * the next block. Either it was sent for this head and the base fee has risen above its cap, or
+	 * a new fork's rules forbid it.
 	 */
 	#isHeldNow(first: PoolEntry | undefined, head: number, isChecked: boolean): boolean {
 		if (first === undefined) return false;
@@ -373,8 +398,8 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Writes what changed, and archives what was mined or ended 64 blocks ago. If the store fails, the block goes on and the
-	 * write is repeated with the next one.
+	 * Writes the changes, and archives transactions that were mined or ended 64 blocks ago. If the
+	 * store fails, processing continues and the write is repeated with the next block.
 	 */
 	async #archive(head: Block): Promise<void> {
 		const { transactions, clock, background, log } = this.#dependencies;

@@ -34,7 +34,7 @@ import { CANCEL_POLICIES } from "./domain/transaction.ts";
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
 /** The value of BUILDERS for the list that comes with the relay. */
 const MAINNET = "mainnet";
-/** So that bots written for MEV Blocker work unchanged. */
+/** With this alias, bots written for MEV Blocker work unchanged. */
 const DEFAULT_ALIASES = "mevblocker_partialPendingTransactions";
 
 /** Every setting of the relay. */
@@ -192,7 +192,7 @@ export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
 export function readRelayConfig(env: Readonly<Record<string, string | undefined>>): RelayConfig {
 	const config = readSettings(RELAY_SETTINGS, env, slotContradictions);
 	const { HOST: host, PORT: port, DATABASE_URL } = config;
-	// Others can look for this relay in a database alone.
+	// Other relays can find this one only through a database.
 	if (DATABASE_URL === undefined) return config;
 	return { ...config, INTERNAL_URL: config.INTERNAL_URL ?? internalUrl({ env, host, port }) };
 }
@@ -211,7 +211,7 @@ function privateKey(value: string): string | undefined {
 	}
 }
 
-/** A URL without anything behind its host. */
+/** A URL with nothing after its host. */
 function origin(value: string): URL | undefined {
 	const given = url("http:", "https:")(value);
 	if (given === undefined || !/^https?:\/\/[^/?#@]+\/?$/i.test(given)) return undefined;
@@ -237,7 +237,9 @@ function builders(value: string): readonly BuilderRow[] | undefined {
 	});
 }
 
-/** What a path that is none may have meant: mainnet, or a file beside it. */
+/**
+ * The likely intended value of a path that does not exist: mainnet, or a file in the same folder.
+ */
 function nearestFile(path: string): string | null {
 	const folder = dirname(path);
 	const found = nearest(path, [MAINNET], 2);

@@ -1,5 +1,5 @@
-// Makes this process the core when it gets the store, and gives that away at a stop. While another process has the store this one serves
-// as an edge.
+// Makes this process the core once it gets the store, and releases the store on shutdown. While
+// another process has the store, this one serves as an edge.
 
 import type { Clock } from "../shared/clock.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
@@ -9,16 +9,19 @@ import type { CoreParts, EdgeParts } from "./parts.ts";
 
 export interface CoreRoleDependencies {
 	readonly edge: EdgeParts;
-	/** Opens the store; `onWait` is called while another process has it, or the database does not answer. */
+	/**
+	 * Opens the store. `onWait` is called while another process has it or the database does not
+	 * answer.
+	 */
 	readonly open: (onWait: () => Promise<void>, stopped: AbortSignal) => Promise<SharedStore>;
 	readonly make: (kv: SharedStore) => Promise<CoreParts>;
-	/** Called when this process can't become the core any more: it must end. */
+	/** Called when this process can no longer become the core: it must end. */
 	readonly onLost: () => void;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
 
-/** How long the core waits for its first head before it takes calls, in ms. */
+/** How long the core waits for its first head before it accepts calls, in ms. */
 const FIRST_HEAD_MS = 1_000;
 
 export class CoreRole implements Component {
@@ -33,12 +36,15 @@ export class CoreRole implements Component {
 		this.#dependencies = dependencies;
 	}
 
-	/** What the core has, while this process is it. */
+	/** The core's parts; null while this process is not the core. */
 	get parts(): CoreParts | null {
 		return this.#parts;
 	}
 
-	/** Resolves when this process is the core, or has to wait for that. Rejects as `open` does if it need not wait. */
+	/**
+	 * Resolves when this process is the core, or has to wait for the store. Rejects with the error
+	 * of `open` if that fails without a wait.
+	 */
 	start(): Promise<void> {
 		return new Promise((resolve, reject) => {
 			let isWaiting = false;
@@ -53,7 +59,7 @@ export class CoreRole implements Component {
 		});
 	}
 
-	/** Gives the store away once the calls that were taken are answered. May be called twice. */
+	/** Releases the store once the accepted calls are answered. May be called twice. */
 	async stop(): Promise<void> {
 		this.#stopping.abort();
 		await this.#becoming;
@@ -99,7 +105,7 @@ export class CoreRole implements Component {
 	}
 }
 
-/** In the order in which they start; they stop in reverse order. */
+/** The components in start order; they stop in reverse order. */
 function coreComponents(parts: CoreParts, { background }: EdgeParts, log: Logger): readonly Component[] {
 	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, blockLoop } = parts;
 	return [

@@ -1,4 +1,4 @@
-// The gauges of the relay, which are read when its metrics are requested. What is counted as it happens is in metrics.ts.
+// The gauges of the relay, read when its metrics are requested. metrics.ts has the counters.
 
 import type { Clock } from "../shared/clock.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
@@ -6,7 +6,10 @@ import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 
-/** Registers those of every relay. `finder`: null where no other relay can reach the store; `coreOf`: what the core has, while it is here. */
+/**
+ * Registers the gauges of every relay. `finder` is null if no other relay can reach the store.
+ * `coreOf` returns the core's parts while this process is the core.
+ */
 export function registerEdgeGauges(
 	parts: EdgeParts,
 	finder: CoreFinder | null,
@@ -43,7 +46,7 @@ export function registerEdgeGauges(
 	);
 }
 
-/** Registers those of the core. */
+/** Registers the gauges of the core. */
 export function registerCoreGauges(registry: Metrics, parts: CoreParts, clock: Clock): void {
 	const { damaged, transactions, fanout, market, edges } = parts;
 	const { pool, records } = transactions;

@@ -1,5 +1,5 @@
-// The relay's process: starts the relay with the settings of the environment, or prints in one line which setting is wrong.
-// relay.ts makes everything else.
+// The relay's process. It starts the relay with the settings of the environment, or prints in one
+// line which setting is wrong. relay.ts makes everything else.
 
 import { runProcess } from "../shared/process.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "./config.ts";

@@ -1,4 +1,5 @@
-// Makes the parts that only the core has, and connects them in the order in which a transaction passes them. It contains no rules.
+// Makes the core's own parts and connects them in the order in which a transaction passes them. It
+// contains no rules.
 
 import { randomBytes } from "node:crypto";
 import type { LookupFunction } from "node:net";
@@ -59,7 +60,7 @@ import { keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
 export interface CoreDependencies {
-	/** Which this process has. */
+	/** The store that this process owns. */
 	readonly kv: SharedStore;
 	readonly lookup: LookupFunction;
 	readonly clock: Clock;
@@ -69,7 +70,7 @@ export interface CoreDependencies {
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 
-/** Creates them, dependencies first. */
+/** Creates the parts, dependencies first. */
 export async function makeCore(
 	config: RelayConfig,
 	edge: EdgeParts,

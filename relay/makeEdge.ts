@@ -1,5 +1,5 @@
-// Makes the parts that every relay has, and connects them: the node, the heads, reads, and what clients subscribe to. It contains no
-// rules.
+// Makes the parts of every relay and connects them: the node, the heads, reads and client
+// subscriptions. It contains no rules.
 
 import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
@@ -47,7 +47,7 @@ export interface EdgeDependencies {
 	readonly lookup: LookupFunction;
 	readonly registry: Metrics;
 	readonly traces: Traces;
-	/** What the core has, while it is in this process. */
+	/** The core's parts, while this process is the core; else null. */
 	readonly coreOf: () => CoreParts | null;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -56,10 +56,10 @@ export interface EdgeDependencies {
 /** Work for subscribers and polled filters in one turn of the event loop, in ms: less than what requests get. */
 const NOTIFYING_MS = 5;
 
-/** Polls that are free once a second for transactions that the relay holds. */
+/** For transactions that the relay holds, these polls are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
-/** Creates them, dependencies first. */
+/** Creates the parts, dependencies first. */
 export async function makeEdge(config: RelayConfig, dependencies: EdgeDependencies): Promise<EdgeParts> {
 	const { rules, node, readClient, lookup, registry, traces, coreOf, clock, log } = dependencies;
 	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
@@ -82,7 +82,8 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 			clock,
 			onLearnt(ms) {
 				log.info("the time between blocks is learnt from the chain", { ms });
-				// What it does with blocks of one second is asked only where there are such.
+				// Only chains with such short slots need to know how the node handles blocks of one
+				// second.
 				if (ms < 1_000) background.run("abilities", async () => coreOf()?.abilities.learn());
 			},
 		},

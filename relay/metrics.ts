@@ -81,7 +81,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 
 const WEI_PER_ETHER = 1e18;
 
-/** Counts what happens to transactions; a listener of the records. */
+/** Returns a listener of the records that counts the changes of transactions. */
 export function countsRecords({ stage, refunded }: RelayMetrics): EventListener {
 	return (record, before, event) => {
 		if (record.stage !== before) stage({ stage: record.stage });
@@ -111,7 +111,9 @@ export function countsDeliveries(
 	};
 }
 
-/** Counts landed bids, with what each claimed and what it paid, in wei. */
+/**
+ * Returns a function that counts landed bids, given the payment that each claimed and made, in wei.
+ */
 export function countsLanded({ landed, bid }: RelayMetrics): (claimed: bigint, paid: bigint) => void {
 	return (claimed, paid) => {
 		landed({ fact: paid * 100n < claimed * 99n ? "short" : "landed" });

@@ -1,4 +1,5 @@
-// Gathers what the operator's page shows: what this process sees itself, and what only the core can tell.
+// Gathers the data of the operator's page: this process's own view, and the state that only the
+// core knows.
 
 import { type Clock, inSlices, withDeadline } from "../shared/clock.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
@@ -8,9 +9,9 @@ import type { CoreState, NodeState } from "./ingress/operators.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 
-/** A node that takes longer is shown as one that does not answer. */
+/** A slower node is shown as not answering, in ms. */
 const NODE_MS = 1_000;
-/** The same of the database. */
+/** A slower database is shown as not answering, in ms. */
 const STORE_MS = 1_000;
 
 /** The duration of the last write, for all of the core's life. */
@@ -24,7 +25,7 @@ type CoreStateParts = Pick<
 	"kv" | "transactions" | "deliveries" | "fanout" | "market" | "abilities" | "edges"
 >;
 
-/** What the core tells of itself. */
+/** Returns a function that reads the state of the core. */
 export function coreState({
 	kv,
 	transactions,
@@ -44,7 +45,7 @@ export function coreState({
 	const { pool, records } = transactions;
 	return async () => {
 		const stages: Record<string, number> = {};
-		// All that a full pool has takes some ms.
+		// Counting the records of a full pool takes some ms.
 		await inSlices(records.entries(), clock, ({ record: { stage } }) => {
 			stages[stage] = (stages[stage] ?? 0) + 1;
 		});

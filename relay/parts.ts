@@ -1,4 +1,5 @@
-// The parts of a relay, for those that join them (relay.ts, servers.ts, gauges.ts): those of every relay, and those of the core.
+// The parts of every relay and the parts of the core, for relay.ts, servers.ts and gauges.ts, which
+// join them.
 
 import type { Background } from "../shared/background.ts";
 import type { Client } from "../shared/client.ts";
@@ -36,7 +37,7 @@ import type { LearntAbilities } from "./simulation/nodeAbilities.ts";
 import type { SimulationQueue } from "./simulation/queue.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/** What every relay has, whoever decides. */
+/** The parts of every relay, core or edge. */
 export interface EdgeParts {
 	readonly registry: Metrics;
 	readonly metrics: RelayMetrics;
@@ -49,11 +50,11 @@ export interface EdgeParts {
 	readonly readNode: NodeReader;
 	readonly reads: Passthrough;
 	readonly slots: Slots;
-	/** Of this process's clients. */
+	/** Limits the clients of this process. */
 	readonly limiter: RateLimiter;
 	readonly charge: (client: Client, weight: number) => void;
 	readonly streams: EventStreams;
-	/** The head that was worked off. */
+	/** The last processed head. */
 	readonly tip: ChainTip;
 	readonly forks: ForkReader;
 	readonly heads: HeadTracker;
@@ -64,14 +65,14 @@ export interface EdgeParts {
 	readonly feeRecipientOf: () => string;
 	readonly subscriptions: SubscriptionHub;
 	readonly filters: PolledFilters;
-	/** Takes a change of the chain, before it is worked off. */
+	/** Receives a change of the chain before it is processed. */
 	readonly headCame: (update: ChainUpdate) => void;
-	/** Tells clients of a change of the chain. */
+	/** Notifies clients of a change of the chain. */
 	readonly showUpdate: (update: ChainUpdate) => void;
 	readonly core: Core<CoreNeeds>;
 }
 
-/** What only the core has. */
+/** The parts of the core alone. */
 export interface CoreParts {
 	readonly kv: SharedStore;
 	readonly damaged: DamagedEntries;
@@ -86,9 +87,9 @@ export interface CoreParts {
 	readonly runner: SenderRunner;
 	readonly blockLoop: BlockLoop;
 	readonly receipts: SyncWaits;
-	/** The connections of the other relays; null where no other can reach the store. */
+	/** The connections of the other relays; null if no other relay can reach the store. */
 	readonly edges: EdgeServer | null;
-	/** As this process's own clients use it. */
+	/** The core as this process's own clients use it. */
 	readonly decides: LocalCore<CoreNeeds>;
 	/** The routes of transactions and bundles. */
 	readonly routes: readonly Route[];

@@ -1,5 +1,6 @@
-// Handles submissions and cancels. A submission is decoded, admitted and stored; the sender runner does the rest after the
-// response. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
+// Handles submissions and cancels. A submission is decoded, admitted and stored; the sender runner
+// does the rest after the response. A cancel comes by hash, or as a self-transfer if soft
+// cancellations were requested.
 
 import { clientOf } from "../shared/client.ts";
 import type { Clock } from "../shared/clock.ts";
@@ -72,7 +73,7 @@ export interface PipelineDependencies {
 	readonly log: Logger;
 }
 
-/** How a submission ended; of a rejection the code. */
+/** The outcome of a submission; for a rejection, its code. */
 export type OutcomeLabel = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
 
 type AdmissionRejection = Extract<AdmissionVerdict, { ok: false }>;
@@ -89,7 +90,10 @@ export class Pipeline {
 		this.#dependencies = dependencies;
 	}
 
-	/** Submits a raw transaction; resolves once it is on disk. If the node or the store fails, throws and keeps nothing. */
+	/**
+	 * Submits a raw transaction. Resolves once it is on disk. If the node or the store fails,
+	 * throws and keeps nothing.
+	 */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
 		const { transactions, work, onOutcome, clock, onStep, traces, log } = this.#dependencies;
 		const begun = clock.monotonic();
@@ -105,7 +109,7 @@ export class Pipeline {
 				? await transactions.exclusively(decoded.tx, () => this.#submitAlone(decoded.tx, submission))
 				: rejectedWith(undecodable(decoded.reason, decoded.message));
 			const label = outcome.outcome === "rejected" ? outcome.rejection.code : outcome.outcome;
-			// Boost's own question is nobody's submission.
+			// A probe from boost is not a submission.
 			if (decoded.ok || !isNoTransaction(raw)) {
 				onOutcome({ path, outcome: label });
 				if (outcome.outcome === "rejected")
@@ -143,7 +147,7 @@ export class Pipeline {
 		return this.#add(verdict.tx, submission, verdict.account, known === "readmit");
 	}
 
-	/** As `admit`, and with blobs as the next block takes them. */
+	/** Like `admit`, and converts blobs to the form that the next block accepts. */
 	async #admit(
 		tx: DecodedTransaction,
 		client: string,
@@ -154,12 +158,15 @@ export class Pipeline {
 		const version = this.#dependencies.tip.next()?.fork.sidecarVersion ?? 1;
 		const blobs = await this.#dependencies.blobProofs.ready(tx, version, client);
 		if (!blobs.ok) return { ok: false, rejection: blobs.rejection };
-		// That takes seconds, in which blocks may come, and cell proofs have a size.
+		// The conversion takes seconds, in which blocks may come, and cell proofs change the size.
 		const now = await admit(blobs.tx, client, this.#options, this.#dependencies);
 		return now.ok ? { ok: true, tx: blobs.tx, account: now.account } : now;
 	}
 
-	/** The outcome for a known hash; `readmit` if it has ended and may be admitted again, `new` if the hash is unknown. */
+	/**
+	 * The outcome for a known hash. `readmit`: it has ended and may be admitted again. `new`: the
+	 * hash is unknown.
+	 */
 	async #outcomeIfKnown(
 		tx: DecodedTransaction,
 		submission: Submission,
@@ -170,37 +177,38 @@ export class Pipeline {
 		if (isLive(record.stage)) return this.#join(tx, submission);
 		if (isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "readmit";
-		// An end by addresses binds these alone.
+		// A cancel by addresses binds only these addresses.
 		const { address, again } = submission;
 		const isBound = !isRevivable(record) || record.endedBy.includes(address ?? "");
 		if (!isBound && address !== null && again === tx.hash) return "readmit";
-		// It counts as known until its nonce is used, also while the node fails.
+		// The transaction counts as known until its nonce is used, even while the node fails.
 		const outcome = isBound
 			? knownOutcome(tx.hash)
 			: rejectedWith(rejection(CANCELLED_BY_OTHER, cancelledByOther(tx.hash, address)));
 		const client = clientOf(submission.submitterAddress);
 		const account = await accounts.get(tx.from, client, URGENT).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return outcome;
-		// Before it rejects, it reads the account anew, since the known one may be old.
+		// Before a rejection, `judgeAccount` reads the account again, since the known state may be
+		// old.
 		const verdict = await judgeAccount(tx, client, this.#dependencies).catch(() => null);
 		const isNonceUsed = verdict?.ok === false && verdict.rejection.code === "NONCE_TOO_LOW";
 		return isNonceUsed ? rejectedWith(verdict.rejection) : outcome;
 	}
 
-	/** Its client is an owner beside those who submitted it before; resolves once that is on disk. */
+	/** Adds the client to the transaction's owners. Resolves once the change is on disk. */
 	async #join(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { transactions, broadcaster } = this.#dependencies;
 		const { owners = [] } = transactions.records.get(tx.hash)?.record ?? {};
 		const owner = ownerOf(submission);
 		const isOut = broadcaster.isOut(tx.hash);
-		// Whatever else it changes, searchers see no more of it from now on.
+		// An owner who arrives late can still hide the transaction from searchers.
 		const isHidden = owner.isHidden || policyOf(submission.path).sharing === "never";
 		const joined = withOwner(owners, isOut ? { ...lateOwner(owners, owner), isHidden } : owner);
 		if (joined !== owners) await transactions.changes.changeOwners(tx.hash, joined, "joined");
 		return knownOutcome(tx.hash);
 	}
 
-	/** Adds it to the pool and the disk; its sender is run then. */
+	/** Adds the transaction to the pool and to the disk; then its sender is run. */
 	async #add(
 		tx: DecodedTransaction,
 		submission: Submission,
@@ -208,14 +216,14 @@ export class Pipeline {
 		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
 		const { transactions } = this.#dependencies;
-		// What its owners asked for holds in its next life too, whoever brings it.
+		// The requests of earlier owners still apply after a resubmission, no matter who resubmits.
 		const past = isResubmitted ? await transactions.record(tx.hash) : null;
 		const owners = past === null ? [] : pastOwners(past.owners, past.endedBy);
 		const transaction = this.#owned(tx, submission, owners);
 		return transactions.changes.add(transaction, account, isResubmitted);
 	}
 
-	/** The transaction of a submission, of which `past` are the owners before. */
+	/** Makes the transaction of a submission; `past` are its earlier owners. */
 	#owned(tx: DecodedTransaction, submission: Submission, past: readonly Owner[] = []): PrivateTransaction {
 		const { submitterAddress, requestId } = submission;
 		const owners = withOwner(past, ownerOf(submission));
@@ -223,32 +231,37 @@ export class Pipeline {
 		return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, owners);
 	}
 
-	/** Resolves once what the request may cancel is cancelled and that is on disk. Throws if the store fails. */
+	/**
+	 * Cancels as much as the request may cancel. Resolves once the cancel is on disk. Throws if the
+	 * store fails.
+	 */
 	async cancel(request: CancelRequest): Promise<CancelOutcome> {
 		let archived: TransactionRecord | null = null;
 		let fault: { readonly thrown: unknown } | null = null;
 		try {
-			// Read even if it is in memory: response times must not tell whether the hash is known. The cancel works without it.
+			// Read even if it is in memory: response times must not reveal whether the hash is
+			// known. The cancel works without it.
 			archived = await this.#dependencies.transactions.archived(request.hash);
 		} catch (thrown) {
 			fault = { thrown };
 		}
 		const outcome = await this.#cancelFound(request, archived);
-		// It may be archived: nobody is told more than that it can't be read.
+		// The transaction may be archived, so the response says only that it can't be read.
 		if (outcome === "notPending" && fault !== null) throw fault.thrown;
 		return outcome;
 	}
 
-	/** Cancels what is in memory or was archived, if the request may. */
+	/** Cancels a transaction in memory or in the archive, if the request may. */
 	async #cancelFound(request: CancelRequest, archived: TransactionRecord | null): Promise<CancelOutcome> {
 		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
 		const { hash } = request;
-		// Only the pool has one that is being written for the first time.
+		// During its first write, a transaction is only in the pool.
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;
 		if (owner === null) return "notPending";
-		// An owner's address authorizes a cancel only for WATCH_BLOCKS blocks after its end, in `archived.block`.
+		// An owner's address may cancel only until WATCH_BLOCKS blocks after the end, which is in
+		// `archived.block`.
 		const head = this.#dependencies.tip.head()?.number ?? 0;
 		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
 		const owners = transaction?.owners ?? (isWatched ? (archived?.owners ?? []) : []);
@@ -259,7 +272,10 @@ export class Pipeline {
 		return transactions.exclusively(transaction.tx, () => this.#cancelAlone(request, transaction.tx));
 	}
 
-	/** Repeating a cancel succeeds. Its sender's ends for all what was cancelled by address. */
+	/**
+	 * A repeated cancel succeeds. If the sender repeats it, a cancel by address then applies to
+	 * everybody.
+	 */
 	async #cancelArchived(record: TransactionRecord | null, right: "all" | "own"): Promise<CancelOutcome> {
 		if (record?.stage !== "CANCELLED") return "notPending";
 		const { changes } = this.#dependencies.transactions;
@@ -267,11 +283,15 @@ export class Pipeline {
 		return "cancelled";
 	}
 
-	/** Takes back what the request may take back. Holds the lock of the sender and nonce. */
+	/**
+	 * Withdraws as many requests as the caller may withdraw. Holds the lock of the sender and
+	 * nonce.
+	 */
 	async #cancelAlone(request: CancelRequest, { hash, from }: DecodedTransaction): Promise<CancelOutcome> {
 		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
-		// Its owners may have changed while this waited for the lock; and of one that was being written, only now there is a record.
+		// The owners may have changed while this waited for the lock. A transaction in its first
+		// write has a record only now.
 		const { record } = records.get(hash) ?? {};
 		if (record === undefined) return "notPending";
 		const { owners } = record;
@@ -281,22 +301,22 @@ export class Pipeline {
 			if (left !== owners) await transactions.changes.changeOwners(hash, left, "left");
 			return isLive(record.stage) ? "stillWanted" : "notPending";
 		}
-		// It may have left the pool by now.
+		// The transaction may have left the pool by now.
 		const entry = pool.get(hash);
 		if (right !== null && entry !== undefined) await transactions.changes.cancel(entry, right === "own");
 		return right === null ? "notPending" : this.#cancelArchived(record, right);
 	}
 
 	/**
-	 * Handles `tx` as a soft cancel; returns null when it is none, and then it is admitted like any other. The caller holds
-	 * the lock of the sender and nonce.
+	 * Handles `tx` as a soft cancel. Returns null if it is none; then it is admitted like any
+	 * other. The caller holds the lock of the sender and nonce.
 	 */
 	async #cancelSoftly(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
 		const { transactions } = this.#dependencies;
 		const { pool, records } = transactions;
 		if (!isSelfTransfer(tx) || !this.#isValidAlone(tx)) return null;
 		const ended = await this.#endedSoftCancellable(tx, submission);
-		// After the reads, during which a block may have changed the pool.
+		// Looked up after the reads, because a block may have changed the pool during them.
 		const pending = pool.at(tx.from, tx.nonce);
 		if (pending !== undefined) {
 			if (pending.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
@@ -316,8 +336,9 @@ export class Pipeline {
 	}
 
 	/**
-	 * Null unless `tx` may cancel after the end: the nonce is unused, and the last transaction with it that requested soft
-	 * cancellations was cancelled or has expired. `past`: the one that its bytes could revive, if there is one.
+	 * Null unless `tx` may cancel after the end. For that, its nonce must be unused. The last
+	 * transaction with the nonce that requested soft cancellations must be cancelled or expired.
+	 * `past` is the transaction whose bytes could revive it, if any.
 	 */
 	async #endedSoftCancellable(
 		tx: DecodedTransaction,

@@ -1,4 +1,5 @@
-// The checks of /readyz: whether this relay can serve a submission now. What only the core knows an edge asks it for.
+// The checks of /readyz: whether this relay can serve a submission now. An edge asks the core for
+// the checks of the store and of deliveries.
 
 import type { SlotLength } from "../shared/ethereum/slots.ts";
 import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
@@ -10,7 +11,7 @@ import { core_check } from "./ingress/methods/betweenRelays.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 
-/** Slots and ms without a new head after which the relay is not ready. */
+/** Slots without a new head, and at least this many ms, after which the relay is not ready. */
 const MAX_AGE_SLOTS = 5;
 const LEAST_MAX_AGE_MS = 5_000;
 
@@ -23,7 +24,7 @@ export function maxHeadAge(
 	return () => Math.max(MAX_AGE_SLOTS * slot.ms, LEAST_MAX_AGE_MS);
 }
 
-/** All checks. `finder`: null where no other relay can reach the store. */
+/** All checks. `finder` is null if no other relay can reach the store. */
 export function readinessChecks(
 	maxHeadAgeMs: () => number,
 	{ tip, heads, core }: Pick<EdgeParts, "tip" | "heads" | "core">,
@@ -39,7 +40,7 @@ export function readinessChecks(
 				try {
 					return (await core.run(core_check, [name], OWN_CALL)) as CheckResult;
 				} catch (thrown) {
-					// It went away meanwhile.
+					// The core went away during the call.
 					if (!(thrown instanceof RpcError)) throw thrown;
 				}
 			}
@@ -62,7 +63,7 @@ export function readinessChecks(
 	];
 }
 
-/** What only the core can check. */
+/** The name of a check that only the core can run. */
 export type CoreCheck = Parameters<CoreNeeds["check"]>[0];
 
 /** The core's checks. */
@@ -85,7 +86,10 @@ function verdict(ok: boolean, reason: string): CheckResult {
 	return ok ? { ok } : { ok, reason };
 }
 
-/** A wrong clock makes nothing unready, but the operator should set it. */
+/**
+ * A note about a wrong clock. It does not make the relay unready, but the operator should set the
+ * clock.
+ */
 function clockNote(differenceMs: number): { readonly note?: string } {
 	if (differenceMs === 0) return {};
 	const seconds = Math.round(Math.abs(differenceMs) / 1000);

@@ -35,34 +35,38 @@ import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { createServers, doorOf } from "./servers.ts";
 import { bindToChain } from "./store/identity.ts";
 
-/** What a caller may supply. */
+/** The dependencies that a caller may supply. */
 export interface RelayOverrides {
 	readonly log: Logger;
-	/** Default: of an unknown commit. */
+	/** Default: a build of unknown commit. */
 	readonly build?: Build;
 	/** Default: a new registry. */
 	readonly metrics?: Metrics;
 	/** Default: none. */
 	readonly traces?: Traces;
 	readonly clock?: Clock;
-	/** In the place of DRAIN_SECONDS, in ms. */
+	/** Replaces DRAIN_SECONDS, in ms. */
 	readonly drainMs?: number;
 	/** Called when another process has taken over the store: this relay must stop. */
 	readonly onLost?: () => void;
 	readonly openStore?: OpenStore;
-	/** Finds the addresses of the node, the builders and the core. Default: by the system's name servers. */
+	/**
+	 * Finds the addresses of the node, the builders and the core. Default: the system's name
+	 * servers.
+	 */
 	readonly lookup?: LookupFunction;
 }
 
-/** A submission whose record is lost may be one that its user has cancelled. */
+/** If a submission has lost its record, its user may have cancelled it. */
 export const STORE_PAIR: EntryPair = { first: SUBMISSION, second: RECORD, aside: ASIDE };
 
-/** How long the start waits for the first head while requests are held, in ms. */
+/** How long the start waits for the first head while requests wait, in ms. */
 const FIRST_HEAD_MS = 1_000;
 
 /**
- * A relay that is not started yet. `start` waits for a node that does not answer, with its port open; it rejects when node or store
- * are others than the settings say, and when the folder or a port is not available.
+ * A relay that is not started yet. `start` waits for a node that does not answer, with its port
+ * open. It rejects if the node or the store is not the one in the settings, or if the folder or a
+ * port is not available.
  */
 export function createRelay(config: RelayConfig, overrides: RelayOverrides): Server {
 	return assembled("relay", (stopped) => assemble(config, overrides, stopped));
@@ -93,7 +97,7 @@ async function assemble(
 			{ client: resources.client, clock, log: log.child("node") },
 		);
 		const onWait = (reason: string) => waiting.start(reason);
-		// What is wrong with the store shows at once, also while the node is out.
+		// Opened first, so that a fault of the store shows even while the node is unavailable.
 		if (reader === null) opened = await open(onWait, stopped);
 		else await reader.tryOut();
 		const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, onWait, stopped });
@@ -142,7 +146,10 @@ async function assemble(
 	}
 }
 
-/** Reads who has the store in the relay's database; null without one: then it is this process. */
+/**
+ * Reads which relay owns the store in the database; null without a database, since then this
+ * process owns it.
+ */
 function readerOf({ DATABASE_URL: url, DATABASE_VERIFY: verify }: RelayConfig, clock: Clock) {
 	return url === undefined
 		? null
@@ -168,7 +175,7 @@ function inOrder(
 		{
 			name: "first head",
 			async start() {
-				// Requests that were held meanwhile can't be judged without a head.
+				// Requests that waited meanwhile can't be judged without a head.
 				if (waiting.isListening) await tip.first({ clock, ms: FIRST_HEAD_MS });
 			},
 			stop: async () => {},
@@ -180,7 +187,7 @@ function inOrder(
 		heads,
 		sink("blocks", async () => role.parts?.blockLoop.stop()),
 	];
-	// If the start fails before the ingress has taken over the ports, no request keeps waiting.
+	// If the start fails before the ingress takes over the ports, no request keeps waiting.
 	const first = [sink("waiting", () => waiting.stop()), sink("node", () => resources.close())];
 	if (finder === null) return [...first, role, ...following, ...serving];
 	return [
@@ -190,7 +197,8 @@ function inOrder(
 		finder,
 		role,
 		...serving,
-		// Before the clients are sent away, so that the next core begins at once; until then this relay is an edge of that one.
+		// Stops before clients are sent away, so that the next core begins at once. Until its own
+		// end, this relay is then an edge of that core.
 		sink("core", () => {
 			ingress.leave();
 			return role.stop();

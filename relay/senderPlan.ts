@@ -4,7 +4,10 @@ import { type EndpointPolicy, mustPass } from "./domain/endpoints.ts";
 import type { QueueReason } from "./domain/events.ts";
 import { isImpossible, type SimulationError, type SimulationOutcome } from "./domain/simulation.ts";
 
-/** What the plan needs to know of a transaction. A sender's transactions are in nonce order, without a gap. */
+/**
+ * The facts that the plan needs about a transaction. A sender's transactions are in nonce order,
+ * without a gap.
+ */
 export interface TransactionFacts {
 	readonly policy: EndpointPolicy;
 	/** Whether it has ever passed a simulation. */
@@ -13,10 +16,10 @@ export interface TransactionFacts {
 	readonly eligible: readonly string[];
 }
 
-/** The result of a transaction's simulation; undefined: it was not simulated. */
+/** The result of a transaction's simulation; undefined if it was not simulated. */
 export type MaybeOutcome = SimulationOutcome | undefined;
 
-/** What to do with a transaction now. One that is held or waits is not sent for this block. */
+/** The action for a transaction now. `hold` and `wait` mean that it is not sent for this block. */
 export type TransactionPlan =
 	| {
 			readonly do: "send";
@@ -30,8 +33,9 @@ export type TransactionPlan =
 	| { readonly do: "wait"; readonly reason: QueueReason };
 
 /**
- * How many transactions, from the first, must be simulated: up to the last one that must pass. Those behind one that is never
- * simulated (`/nochecks`) are not simulated, since the state that it leaves is unknown.
+ * How many transactions, from the first, must be simulated: up to the last one that must pass.
+ * Transactions behind one that is never simulated (`/nochecks`) are not simulated, since the state
+ * after it is unknown.
  */
 export function countToSimulate(facts: readonly TransactionFacts[]): number {
 	const unchecked = facts.findIndex(({ policy }) => !policy.simulated);
@@ -40,10 +44,12 @@ export function countToSimulate(facts: readonly TransactionFacts[]): number {
 }
 
 /**
- * A plan for each transaction. `outcomes` belong to the first ones; those behind a failed one have none. A builder that may
- * not receive a transaction does not receive those behind it either, since it could not execute them.
+ * A plan for each transaction. `outcomes` belong to the first transactions; those behind a failed
+ * one have none. If a builder may not receive a transaction, it does not receive the later ones
+ * either, since it could not execute them.
  *
- * What the node can't simulate is sent if its path allows a revert, and so is what stands behind it on such a path.
+ * A transaction that the node can't simulate is sent if its path allows a revert. Transactions
+ * behind it on such a path are sent too.
  */
 export function planTransactions(
 	facts: readonly TransactionFacts[],
@@ -52,7 +58,7 @@ export function planTransactions(
 	let builders: readonly string[] | null = null;
 	let waitsFor: QueueReason | null = null;
 	let behindUnchecked = false;
-	/** Why an earlier one was not simulated, so that the state behind it is unknown. */
+	/** Why an earlier transaction was not simulated; the state behind it is then unknown. */
 	let unsimulated: SimulationError | null = null;
 	return facts.map((one, i): TransactionPlan => {
 		if (waitsFor !== null) return { do: "wait", reason: waitsFor };
@@ -75,7 +81,8 @@ export function planTransactions(
 				return { do: "send", builders, unsimulated };
 			}
 			if (outcome?.ok !== true) {
-				// No outcome: an earlier transaction that is sent regardless fails now, so the state behind it is unknown.
+				// No outcome: an earlier transaction that is sent regardless fails now, so the
+				// state behind it is unknown.
 				waitsFor = outcome === undefined && i > 0 ? "behindUnchecked" : "behindHeld";
 				return outcome === undefined
 					? { do: "wait", reason: waitsFor }
@@ -87,14 +94,17 @@ export function planTransactions(
 	});
 }
 
-/** On no path a transaction goes out that the chain's rules do not allow any more; null if they do. */
+/**
+ * The error if the chain's rules no longer allow the transaction, which then no path sends; else
+ * null.
+ */
 function forkProblem(outcome: MaybeOutcome): SimulationError | null {
 	return outcome?.ok === false && outcome.error.code === "FORK_RULES" ? outcome.error : null;
 }
 
-/** Those of `before`, the builders of earlier transactions, that are `eligible`. */
+/** The builders of earlier transactions (`before`) that are also `eligible`. */
 function narrowed(before: readonly string[] | null, eligible: readonly string[]): readonly string[] {
-	// Usually the same array, so it is not copied.
+	// Both are usually the same array, so it is not copied.
 	if (before === null || before === eligible) return eligible;
 	return before.filter((name) => eligible.includes(name));
 }

@@ -1,5 +1,6 @@
-// Runs a sender's transactions in nonce order: reads the account, simulates those that must pass, and sends or holds each as
-// senderPlan.ts decides. Called for each submission and for each head; one run per sender at a time.
+// Runs a sender's transactions in nonce order. It reads the account, simulates the transactions
+// that must pass, and carries out the plan of senderPlan.ts. Each submission and each head requests
+// a run; a sender has one run at a time.
 
 import type { Background } from "../shared/background.ts";
 import { clientOf } from "../shared/client.ts";
@@ -39,7 +40,10 @@ export interface SenderRunnerOptions {
 
 /** The part of the market that the runner calls. */
 export interface Searchers {
-	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */
+	/**
+	 * Called once the plan is known: which of a sender's transactions are sent for the next block
+	 * and which wait.
+	 */
 	senderPlanned(transactions: SenderTransactions): void;
 }
 
@@ -57,11 +61,11 @@ export interface SenderRunnerDependencies {
 	readonly onStep: (step: "account" | "simulation" | "broadcast", seconds: number) => void;
 }
 
-/** The priority of a run's simulation; merged requests take the one with the lowest rank. */
+/** The priority of a run's simulation; merged requests use the one with the lowest rank. */
 type Priority = Exclude<SimulationPriority, "bid">;
 const RANK: Readonly<Record<Priority, number>> = { new: 0, again: 1, held: 2 };
 
-/** What has been requested for a sender that is being run. */
+/** The requests for a sender that is being run. */
 interface Job {
 	priority: Priority;
 	/** Whether the account must be read again. */
@@ -72,7 +76,10 @@ interface Job {
 	withdraw: () => void;
 }
 
-/** Whether searchers see a transaction, and whether an earlier one of its sender is hidden from them. */
+/**
+ * Whether searchers see a transaction, and whether an earlier one of its sender is hidden from
+ * them.
+ */
 interface Visibility {
 	readonly isVisible: boolean;
 	readonly behindHidden: boolean;
@@ -121,7 +128,7 @@ export class SenderRunner {
 		try {
 			while (job.isDue && !this.#stopped) {
 				const { priority, refresh } = job;
-				// Calls during the run raise these.
+				// Calls during the run set these again.
 				job.isDue = false;
 				job.refresh = false;
 				job.priority = "held";
@@ -178,7 +185,10 @@ export class SenderRunner {
 		}
 	}
 
-	/** The outcomes, as far as they are needed. The first that the block can't have by its fees or rules fails unsimulated. */
+	/**
+	 * The outcomes that the plan needs. The first transaction whose fees or rules the block forbids
+	 * fails without a simulation.
+	 */
 	async #outcomes(
 		sender: string,
 		ready: readonly PoolEntry[],
@@ -205,15 +215,17 @@ export class SenderRunner {
 		const begun = clock.monotonic();
 		const account = await this.#account(sender, priority);
 		this.#dependencies.onStep("account", (clock.monotonic() - begun) / 1000);
-		// Transactions that are still being written are not among them: the sender is run again after the write.
+		// Excludes transactions that are still being written: the sender is run again after the
+		// write.
 		const used = transactions.accountRead(account);
 		if (used.length === 0) return true;
-		// Each either used its nonce itself, if it was admitted while the block that contains it was processed, or lost it.
+		// Each transaction either used its nonce itself or lost it. The former happens if it was
+		// admitted while its block was processed.
 		const hashes = used.map((entry) => entry.transaction.tx.hash);
 		const found = await inclusions.inclusions(hashes, account.block);
 		if (tip.head()?.hash !== head.hash) return false;
 		const followed = found.filter((one) => one !== "unfollowed");
-		// Their nonces may be used only in a block that is not followed.
+		// The nonces may be used only in a block outside the followed chain.
 		if (followed.length < found.length) throw new UpstreamError("notJsonRpc");
 		used.forEach((entry, i) => {
 			if (!pool.holds(entry)) return;
@@ -265,7 +277,8 @@ export class SenderRunner {
 				priority,
 				mayWait: true,
 				signal: unwanted.signal,
-				// The last one is the one that needs the simulation; the others are run for the state before it.
+				// Only the last transaction needs the simulation; the others are run for the state
+				// before it.
 				client: clientOf(entries.at(-1)?.transaction.submitterAddress ?? ""),
 				accounts: new Map([[sender, account]]),
 				transactions: entries.map((entry) => entry.transaction.tx),
@@ -308,8 +321,9 @@ export class SenderRunner {
 	}
 
 	/**
-	 * What searchers may see of each transaction. Behind a hidden one, none is newly shown except on a path that always is; and
-	 * of one that they see already, only whether it passes, since details would reveal what the hidden one does.
+	 * The visibility of each transaction to searchers. Behind a hidden transaction, only paths that
+	 * always share show a new one. If searchers already see one there, they learn only whether it
+	 * passes: details would reveal the hidden one's effects.
 	 */
 	#visibility(ready: readonly PoolEntry[], outcomes: readonly MaybeOutcome[]): readonly Visibility[] {
 		let behindHidden = false;
@@ -360,7 +374,7 @@ function hidesDetails(visible: Visibility | undefined): boolean {
 	return visible?.isVisible === true && visible.behindHidden;
 }
 
-/** The error as it may be told: where details must be hidden, its code with a fixed message. */
+/** The error that may be shown: its code with a fixed message if details must be hidden. */
 function told(error: SimulationError, visible: Visibility): SimulationError {
 	if (!hidesDetails(visible)) return error;
 	return { code: error.code, message: "not told while transactions before it are pending" };

@@ -1,4 +1,5 @@
-// Makes the servers of the relay: joins the ingress with the parts and with the reads that go to the node. It contains no rules.
+// Makes the servers of the relay: joins the ingress with the parts and with the node's reads. It
+// contains no rules.
 
 import type { Clock } from "../shared/clock.ts";
 import { hexToBytes } from "../shared/ethereum/hex.ts";
@@ -36,13 +37,13 @@ export interface ServersOptions {
 	readonly log: Logger;
 	readonly clock: Clock;
 	readonly build: Build;
-	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
+	/** Time over which websockets are closed once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
 	/** Listens on the ports until the ingress starts. */
 	readonly waiting: WaitingServers;
-	/** What the core has, while it is in this process. */
+	/** The core's parts, while this process is the core; else null. */
 	readonly coreOf: () => CoreParts | null;
-	/** Finds the core; null where no other relay can reach the store. */
+	/** Finds the core; null if no other relay can reach the store. */
 	readonly finder: CoreFinder | null;
 	/** Asks the core by HTTP. */
 	readonly requests: CoreRequests;
@@ -138,7 +139,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 	);
 }
 
-/** What /readyz and /info say of who decides. */
+/** This relay's role and the core's term, for /readyz and /info. */
 function placeOf({ local, term }: EdgeParts["core"]): Pick<InfoFacts, "role" | "term"> {
 	return { role: local === null ? "edge" : "core", term };
 }
@@ -146,7 +147,7 @@ function placeOf({ local, term }: EdgeParts["core"]): Pick<InfoFacts, "role" | "
 /** The answer of a route while no core is reached. */
 const NO_CORE = jsonAnswer(503, { error: "no core can be reached, try again" }, { "retry-after": "1" });
 
-/** The transaction with this hash, if it is shared, as the core knows it. */
+/** The shared transaction with this hash, from the core; null if it is not shared. */
 async function askShared(core: EdgeParts["core"], hash: string): Promise<DecodedTransaction | null> {
 	const raw = await core.run(core_sharedTransaction, [hash], OWN_CALL);
 	const bytes = typeof raw === "string" ? hexToBytes(raw) : null;
@@ -154,7 +155,7 @@ async function askShared(core: EdgeParts["core"], hash: string): Promise<Decoded
 	return decoded?.ok === true ? decoded.tx : null;
 }
 
-/** What `GET /info` says of the core, as far as it can be asked. */
+/** The core's part of `GET /info`; unknown values if no core answers. */
 async function coreFacts(core: EdgeParts["core"]): Promise<Pick<InfoFacts, "bidding" | "simulation">> {
 	if (core.local === null && core.remote === null) return UNKNOWN_FACTS;
 	try {
@@ -167,7 +168,7 @@ async function coreFacts(core: EdgeParts["core"]): Promise<Pick<InfoFacts, "bidd
 
 const UNKNOWN_FACTS = { bidding: null, simulation: null };
 
-/** The relay's ports and the limits of what comes in. */
+/** The relay's ports and the limits of incoming connections and requests. */
 export function doorOf(config: RelayConfig): DoorOptions {
 	return {
 		host: config.HOST,

@@ -28,22 +28,25 @@ export function nodeUnavailable(): RpcError {
 }
 
 export interface AdmissionOptions {
-	/** Read anew for each transaction, because a fork may change them. */
+	/** Read again for each transaction, because a fork may change the rules. */
 	readonly rules: ChainRules;
-	/** Blocks for which a transaction stays pending at most. */
+	/** Maximum number of blocks for which a transaction stays pending. */
 	readonly txTtlBlocks: number;
 }
 
 export interface AdmissionDependencies {
 	readonly accounts: Accounts;
 	readonly tip: Tip;
-	/** Called when the node has a later head than the tracked one, which should then be read at once. */
+	/**
+	 * Called when the node has a later head than the tracked one, which should then be read at
+	 * once.
+	 */
 	readonly onLaterHead: () => void;
 }
 
 /**
- * Checks `tx` of `client` (see clientOf) by every rule. Throws {@link nodeUnavailable} when the node does not answer with
- * the account's state within a second.
+ * Checks `tx` of `client` (see clientOf) by every rule. Throws {@link nodeUnavailable} when the
+ * node does not answer with the account's state within a second.
  */
 export async function admit(
 	tx: DecodedTransaction,
@@ -76,7 +79,8 @@ export async function judgeAccount(
 	if (fresh.block > account.block) onLaterHead();
 	const rejection = firstRejection(ACCOUNT_RULES, tx, fresh);
 	if (rejection !== null) return { ok: false, rejection };
-	// The pool learns of used nonces with the head that used them, so it must not see them earlier here, nor those of another fork.
+	// The pool learns of used nonces with the head that used them, so it must not see them earlier
+	// here, nor those of another fork.
 	return { ok: true, account: fresh.nonce > account.nonce ? account : fresh };
 }
 

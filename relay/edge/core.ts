@@ -1,5 +1,6 @@
-// Who decides: the core, in this process or another one. What only the core may do is run here if this is its process, and is else
-// sent to it; what it tells is passed on to this process's clients, each thing once, whoever has been the core meanwhile.
+// Gives this process access to the core, which may be here or in another process. Calls of the
+// core's methods run here if this process is the core; else they are sent to it. News of the core
+// go to this process's clients, each once, even if the core changes.
 
 import type { Client } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
@@ -24,14 +25,14 @@ interface CoreMethod<Needs> {
 	readonly invoke: (params: readonly unknown[], context: CallContext, needs: Needs) => unknown;
 }
 
-/** The core, where it is in this process. */
+/** The core, if it is in this process. */
 export interface LocalCore<Needs> {
-	/** What its methods need. */
+	/** The dependencies of its methods. */
 	readonly needs: Needs;
 	readonly follow: FollowTopic;
 	/** The transactions that are shared now: hash, and the feed's result as JSON. */
 	readonly shared: () => Iterable<{ readonly hash: string; readonly text: string }>;
-	/** Null where no other process can reach the store. */
+	/** Null if no other process can reach the store. */
 	readonly term: Term | null;
 }
 
@@ -44,20 +45,23 @@ export interface CoreDependencies {
 	};
 	/** Charges a client for a call that the core found expensive. */
 	readonly charge: (client: Client, weight: number) => void;
-	/** The sender and hash of what a call submits, recovered here so that the core need not do it; undefined if it submits nothing. */
+	/**
+	 * The sender and hash of the transaction that a call submits; undefined if it submits none.
+	 * Recovered here so that the core need not do it.
+	 */
 	readonly recover: (method: string, params: readonly unknown[]) => Recovered | undefined;
 	readonly traces: Traces;
 	readonly clock: Clock;
-	/** CORE_TIMEOUT_MS: how long a call waits for a core. Boost has others to ask. */
+	/** CORE_TIMEOUT_MS: how long a call waits for a core. Boost can ask other relays. */
 	readonly timeoutMs: number;
 }
 
-/** Why a receipt is not waited for any longer. */
+/** Why a wait for a receipt ends. */
 const CORE_GONE = "the relay that decides is another one now, and keeps it";
-/** Hashes that are remembered, of transactions that were told or submitted. */
+/** Number of remembered hashes of published or submitted transactions. */
 const REMEMBERED = 100_000;
 
-/** Of {@link Core} what keeps it connected. */
+/** The members of {@link Core} that keep it connected. */
 export type CoreConnection = Pick<Core<unknown>, "remote" | "ownSecret" | "linkEvents" | "connect"> & {
 	readonly local: unknown;
 };
@@ -67,22 +71,25 @@ export class Core<Needs> {
 	readonly #dependencies: CoreDependencies;
 	#local: LocalCore<Needs> | null = null;
 	#link: CoreLink | null = null;
-	/** Called when there is a core again. */
+	/** Aborted, and replaced, when there is a core again. */
 	#onChange = new AbortController();
-	/** Calls that the core in this process has taken and not answered. */
+	/** Accepted calls that the core in this process has not answered. */
 	#inFlight = 0;
 	#onIdle = () => {};
-	/** Shared transactions that this process's clients were told of, with the secret of the core's term: its number may come twice. */
+	/**
+	 * Shared transactions that this process's clients have received. Each has the secret of the
+	 * core's term, because the number of a term may come twice.
+	 */
 	readonly #told = recentlyUsed<string>(REMEMBERED);
-	/** The last news of the feed that came: its number and the secret of its term. */
+	/** The last news of the feed: its number and the secret of its term. */
 	#last: { readonly secret: string; readonly number: number } | null = null;
 	readonly #followed = new ToldTopics();
 	#ownSecret: string | null = null;
-	/** Topics that clients wait to follow, and how many do. */
+	/** Topics that clients wait to follow, and the number of these clients. */
 	readonly #awaited = new Map<string, number>();
 	/** Ends each wait for a receipt at another process. */
 	readonly #waits = new Set<() => void>();
-	/** Why none is waited for any more; null while they are. */
+	/** Why no receipt is awaited any more; null while receipts are awaited. */
 	#stopping: string | null = null;
 	/** Transactions that were submitted here. */
 	readonly #submitted = recentlyUsed<true>(REMEMBERED);
@@ -96,22 +103,31 @@ export class Core<Needs> {
 		return this.#local;
 	}
 
-	/** The other process that is the core, if this one is connected to it. */
+	/** The connection to the core in another process; null without one. */
 	get remote(): CoreLink | null {
 		return this.#link;
 	}
 
-	/** The number of the core's term; null if none is known, or where no other process can reach the store. */
+	/**
+	 * The number of the core's term; null if none is known, or if no other process can reach the
+	 * store.
+	 */
 	get term(): number | null {
 		return this.#local?.term?.number ?? this.#link?.holder.term ?? null;
 	}
 
-	/** The core's process if it is another one, within `timeoutMs`; null if it is this one. Throws {@link NO_CORE}. */
+	/**
+	 * The connection to the core in another process, within `timeoutMs`; null if this process is
+	 * the core. Throws {@link NO_CORE}.
+	 */
 	soon(): Promise<CoreLink | null> {
 		return this.#local === null ? this.#linkSoon() : Promise.resolve(null);
 	}
 
-	/** Runs a method of the core. Returns and throws like a method's `handle`; throws {@link NO_CORE} if there is none for `timeoutMs`. */
+	/**
+	 * Runs a method of the core. Returns and throws like a method's `handle`. Throws
+	 * {@link NO_CORE} if there is none for `timeoutMs`.
+	 */
 	run(method: CoreMethod<Needs>, params: readonly unknown[], context: CallContext): unknown {
 		const local = this.#local;
 		if (local === null) return this.#runSoon(method, params, context);
@@ -120,8 +136,9 @@ export class Core<Needs> {
 	}
 
 	/**
-	 * Follows a topic for a client's subscription: `begin` makes it, and gets the results that stand now, as JSON values. From then on
-	 * this process's subscriptions to the topic are told its news. Resolves to what `begin` returns.
+	 * Follows a topic for a client's subscription. `begin` makes the subscription, and gets the
+	 * current results as JSON values. From then on, this process's subscriptions to the topic
+	 * receive its news. Resolves to the result of `begin`.
 	 */
 	async follow<T>(topic: string, begin: (current: readonly unknown[]) => T): Promise<T> {
 		const link = await this.soon();
@@ -146,7 +163,7 @@ export class Core<Needs> {
 		});
 	}
 
-	/** Follows a topic no more, if nobody here subscribes to it or waits for that. */
+	/** Stops following a topic, unless a client here subscribes to it or waits to follow it. */
 	unfollow(topic: string): void {
 		if (!this.#followed.has(topic) || this.#awaited.has(topic)) return;
 		if (this.#dependencies.subscriptions.hasSubscribers(topic)) return;
@@ -159,37 +176,48 @@ export class Core<Needs> {
 		return this.#submitted.has(hash);
 	}
 
-	/** The secret of the term in which this process is, will be or was the core; null if none. */
+	/**
+	 * The secret of this process's past, present or next term as the core; null if there is none.
+	 */
 	get ownSecret(): string | null {
 		return this.#ownSecret;
 	}
 
-	/** Whether clients here have yet to be told a result, given as JSON, that this process publishes. */
+	/**
+	 * Whether clients here have not yet received a result, given as JSON, that this process
+	 * publishes.
+	 */
 	isNews(topic: string, text: string): boolean {
 		return this.#followed.isNews(topic, text);
 	}
 
-	/** This process will be the core of `term`. */
+	/** Announces that this process will be the core of `term`. */
 	prepare(term: Term | null): void {
 		this.#ownSecret = term?.secret ?? null;
 		this.#followed.coreChanged();
 	}
 
-	/** This process is the core from now on. Tells clients here what the one before has not. */
+	/**
+	 * Makes this process the core. Sends clients here the news that the previous core did not send.
+	 */
 	async take(local: LocalCore<Needs>): Promise<void> {
 		this.#local = local;
-		// It may lead here: this process's name stood in the store's row before it was the core.
+		// The link may lead to this process, whose name was in the store's row before it was the
+		// core.
 		this.#link?.close();
 		this.#link = null;
 		this.#changed();
 		for (const { hash, text } of local.shared()) this.#tell(local.term?.secret ?? "", NO_NEWS, hash, text);
 		for (const topic of this.#followed.topics()) {
-			// Where it can't be read, its subscribers are told of its next change.
+			// If the topic can't be read, its subscribers receive its next change.
 			await readTopic(local, topic, (current) => this.#tellAgain(topic, current)).catch(() => {});
 		}
 	}
 
-	/** This process is not the core any more. Resolves when the calls that it has taken are answered, within half a second. */
+	/**
+	 * Ends this process's time as the core. Resolves when the accepted calls are answered, within
+	 * half a second.
+	 */
 	async leave(): Promise<void> {
 		if (this.#local === null) return;
 		await this.#keepFollowed(this.#local);
@@ -200,7 +228,9 @@ export class Core<Needs> {
 		await pause(this.#dependencies.clock, LEAVE_MS, idle.signal);
 	}
 
-	/** Clients here go on to follow at the next core what they follow at this one, and are told nothing twice. */
+	/**
+	 * Keeps the topics that clients here follow, for the next core. Clients receive nothing twice.
+	 */
 	async #keepFollowed(local: LocalCore<Needs>): Promise<void> {
 		const { subscriptions } = this.#dependencies;
 		const topics = FROM_CORE.flatMap((prefix) =>
@@ -208,26 +238,29 @@ export class Core<Needs> {
 		);
 		const keep = (topic: string) =>
 			readTopic(local, topic, (current) => this.#followed.begin(topic, current));
-		// What can't be read is told once more.
+		// If a topic can't be read, its clients receive its state once more.
 		await Promise.allSettled(topics.map(keep));
 	}
 
-	/** Answers all that wait for receipts at another process, and refuses later ones, since this process stops: `why`. */
+	/**
+	 * Answers all waits for receipts at another process, and refuses later ones. This process
+	 * stops, for the reason `why`.
+	 */
 	endWaits(why: string): void {
 		this.#stopping = why;
 		for (const end of [...this.#waits]) end();
 	}
 
-	/** Tells this process's clients of a transaction that the core in this process shares. */
+	/** Sends this process's clients a transaction that the core in this process shares. */
 	shared(hash: string, text: string): void {
 		this.#tell(this.#local?.term?.secret ?? "", 1, hash, text);
 	}
 
-	/** What a link to the core tells. */
+	/** The listeners for the events of a link to the core. */
 	linkEvents(holder: Holder): Pick<CoreLinkDependencies, "onShared" | "onNews" | "charge" | "onEnd"> {
 		return {
 			onShared: (number, hash, text) => {
-				// What a connection that is over still brings, the next one tells as well.
+				// The next connection repeats everything that an ended connection still delivers.
 				if (this.#link?.holder !== holder) return;
 				if (number !== NO_NEWS) this.#last = { secret: holder.secret, number };
 				this.#tell(holder.secret, number, hash, text);
@@ -242,7 +275,7 @@ export class Core<Needs> {
 		};
 	}
 
-	/** The core is another process from now on. */
+	/** Connects this process to the core in another process. */
 	connect(link: CoreLink): void {
 		const { secret } = link.holder;
 		this.#link?.close();
@@ -274,7 +307,7 @@ export class Core<Needs> {
 		return result instanceof AnswerLater ? this.#withHash(result, recovered.hash, begun) : result;
 	}
 
-	/** Submits a transaction at the core, in the trace that it came in. */
+	/** Submits a transaction to the core, in the trace of the request. */
 	async #submitAt(
 		link: CoreLink,
 		method: string,
@@ -296,7 +329,10 @@ export class Core<Needs> {
 		}
 	}
 
-	/** It was taken: if the core's process or this one ends before its receipt comes, the client is told so. */
+	/**
+	 * Adds the hash to the error of an accepted submission whose receipt does not come because the
+	 * core's process or this one ends.
+	 */
 	#withHash(later: AnswerLater, hash: string, begun: number): AnswerLater {
 		const ended = (why: string) => timedOut(hash, this.#dependencies.clock.monotonic() - begun, why);
 		return new AnswerLater((leftMs) => {
@@ -312,7 +348,10 @@ export class Core<Needs> {
 		});
 	}
 
-	/** The link to the core, as soon as there is one; null if this process is the core by then. Throws {@link NO_CORE}. */
+	/**
+	 * The link to the core, once there is one; null if this process is the core by then. Throws
+	 * {@link NO_CORE}.
+	 */
 	async #linkSoon(): Promise<CoreLink | null> {
 		const open = this.#openLink();
 		if (open !== null) return open;
@@ -343,7 +382,10 @@ export class Core<Needs> {
 		return running;
 	}
 
-	/** Publishes a shared transaction, unless it was told before: by a core before this one, or where it is no news. */
+	/**
+	 * Publishes a shared transaction. If clients have received it already, publishes it again only
+	 * as news of the same term.
+	 */
 	#tell(secret: string, number: number, hash: string, text: string): void {
 		const before = this.#told.get(hash);
 		this.#told.set(hash, secret);
@@ -352,19 +394,19 @@ export class Core<Needs> {
 	}
 
 	#onNews(topic: string, text: string, standsNow = false): void {
-		// They may have been under way when the last subscriber left.
+		// News may have been under way when the last subscriber left.
 		if (!this.#followed.has(topic) || !this.#followed.isNews(topic, text, standsNow)) return;
 		this.#dependencies.subscriptions.publishAll(topic, oneResult(text));
 	}
 
-	/** One of those that wait to follow the topic has its answer. */
+	/** Counts one answered wait to follow the topic. */
 	#arrived(topic: string): void {
 		const left = (this.#awaited.get(topic) ?? 0) - 1;
 		if (left > 0) this.#awaited.set(topic, left);
 		else this.#awaited.delete(topic);
 	}
 
-	/** Tells of what stands now what was not told yet. */
+	/** Publishes the current results that clients have not received yet. */
 	#tellAgain(topic: string, current: readonly unknown[]): void {
 		for (const one of current) this.#onNews(topic, JSON.stringify(one), true);
 	}
@@ -374,7 +416,7 @@ export class Core<Needs> {
 		if (local === null) throw NO_CORE;
 		const made: T[] = [];
 		await readTopic(local, topic, (current) => {
-			// Who comes now has not been told what the core before had.
+			// A new subscriber has not received the news of the previous core.
 			this.#followed.end(topic);
 			made.push(begin(current));
 		});
@@ -382,7 +424,7 @@ export class Core<Needs> {
 	}
 }
 
-/** Gives `read` what stands now. */
+/** Passes the current results to `read`. */
 async function readTopic(
 	{ follow }: Pick<LocalCore<unknown>, "follow">,
 	topic: string,

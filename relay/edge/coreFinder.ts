@@ -1,4 +1,4 @@
-// Finds the core: reads in the store's row who it is, and keeps this process connected with it.
+// Finds the core in the store's row, and keeps this process connected with it.
 
 import type { LookupFunction } from "node:net";
 import { type Clock, pause } from "../../shared/clock.ts";
@@ -20,10 +20,10 @@ interface CoreFinderDependencies {
 	readonly log: Logger;
 }
 
-/** How often the row is read: while there is a connection, and while there is none, in ms. */
+/** How often the row is read, in ms: with a connection, and without one. */
 const READ_MS = 1_000;
 const SEARCH_MS = 100;
-/** For so long a relay counts as well that has lost the core, in ms: another one takes over meanwhile. */
+/** How long an edge stays ready without a core, in ms; meanwhile another relay takes over. */
 const AWAY_MS = 5_000;
 /** Why there is no core to connect with. */
 const [NO_HOLDER, NO_DATABASE] = ["no relay has the store", "the database can't be read"];
@@ -36,10 +36,10 @@ export class CoreFinder implements Component {
 	#running: Promise<void> = Promise.resolve();
 	/** Aborted when the connection has ended. */
 	#onEnd = new AbortController();
-	/** Monotonic time in ms when the core was last there. */
+	/** When the connection with the core ended, in monotonic ms. */
 	#seenAt = Number.NEGATIVE_INFINITY;
 	#isLost = false;
-	/** Monotonic time in ms since which it is searched for. */
+	/** When the search for the core began, in monotonic ms. */
 	#searchedSince = 0;
 	#trouble: string = NO_HOLDER;
 	#isTold = false;
@@ -48,19 +48,22 @@ export class CoreFinder implements Component {
 		this.#dependencies = dependencies;
 	}
 
-	/** Ms since this process has been connected with a core last; infinite if it never was. */
+	/**
+	 * Time since the last sign of the core, in ms; infinite if this process was never connected
+	 * with one.
+	 */
 	get awayMs(): number {
 		const { core, clock } = this.#dependencies;
 		const { remote } = core;
 		return remote === null ? clock.monotonic() - this.#seenAt : remote.silentMs;
 	}
 
-	/** Whether no core was there for so long that clients should go elsewhere. */
+	/** Whether the core has been away for so long that clients should go elsewhere. */
 	get isAway(): boolean {
 		return this.awayMs >= AWAY_MS;
 	}
 
-	/** Why none could be connected with when it was tried last. Public, so without an address. */
+	/** Why the last try to connect failed. It is public, so it has no address. */
 	get trouble(): string {
 		return this.#trouble;
 	}
@@ -86,7 +89,8 @@ export class CoreFinder implements Component {
 				this.#searchedSince = clock.monotonic();
 			} else {
 				const holder = await this.#holder();
-				// A core that has lost the store may not know it yet, and this process may be about to be the core.
+				// A core that has lost the store may not know it yet, and this process may be about
+				// to become the core.
 				const known = [core.remote?.holder.secret, core.ownSecret];
 				if (holder !== null && !known.includes(holder.secret)) await this.#connect(holder);
 				if (core.remote === null) this.#tell();
@@ -96,7 +100,7 @@ export class CoreFinder implements Component {
 		}
 	}
 
-	/** Null if there is none, or the database does not answer. */
+	/** The owner of the store; null if there is none, or the database does not answer. */
 	async #holder(): Promise<Holder | null> {
 		try {
 			const holder = await this.#dependencies.reader.read();
@@ -149,7 +153,7 @@ export class CoreFinder implements Component {
 			log.warn("the connection with the core has ended: looking for the next one", { term });
 	}
 
-	/** Says once that the search takes long. */
+	/** Logs once that the search takes long. */
 	#tell(): void {
 		const { core, clock, log } = this.#dependencies;
 		if (this.#isTold || core.local !== null || clock.monotonic() - this.#searchedSince < AWAY_MS) return;

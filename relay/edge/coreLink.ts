@@ -1,5 +1,6 @@
-// An edge's websocket to the core: calls and their answers, and what the core tells. It ends when the core gives no sign for CORE_TIMEOUT_MS,
-// and then whoever waits for an answer gets an error: whether the core has done what was asked is not known.
+// An edge's websocket to the core. It carries calls, their answers, and news of the core. It ends
+// when the core is silent for CORE_TIMEOUT_MS. Calls without an answer then get an error, since the
+// core may have executed them or not.
 
 import type { LookupFunction } from "node:net";
 import { WebSocket } from "ws";
@@ -34,13 +35,15 @@ export interface CoreLinkDependencies {
 	readonly onShared: (number: number, hash: string, text: string) => void;
 	/** News of a followed topic: the result as JSON. */
 	readonly onNews: (topic: string, text: string) => void;
-	/** Called when a call weighs more than was taken for it. */
+	/** Called when a call costs more than was charged for it. */
 	readonly charge: (context: CallContext, weight: number) => void;
-	/** Called once when it has ended. */
+	/** Called once, at the end of the connection. */
 	readonly onEnd: () => void;
 }
 
-/** What a call gets that the core has not answered: it may be done all the same. */
+/**
+ * The error for a call that the core has not answered. The core may have executed it all the same.
+ */
 export const UNANSWERED = new RpcError(
 	"unavailable",
 	"internal error: no core answered in time: it may have been done, ask again",
@@ -59,12 +62,12 @@ interface Waiting {
 
 /** One connection. */
 export class CoreLink {
-	/** Whom it leads to. */
+	/** The core's process at the other end. */
 	readonly holder: Holder;
 	readonly #socket: WebSocket;
 	readonly #dependencies: CoreLinkDependencies;
 	readonly #waiting = new Map<number, Waiting>();
-	/** Calls that go out with the next turn of the event loop. */
+	/** Calls to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
 	#lastId = 0;
 	/** When the last ping was sent that the core has answered, in monotonic ms. */
@@ -84,7 +87,10 @@ export class CoreLink {
 		this.#timer = this.#beat();
 	}
 
-	/** Connects, within `timeoutMs`. Resolves to null if the core can't be reached there, or is none (any more). */
+	/**
+	 * Connects, within `timeoutMs`. Resolves to null if the core can't be reached there, or that
+	 * process is not the core (any more).
+	 */
 	static open(holder: Holder, dependencies: CoreLinkDependencies): Promise<CoreLink | null> {
 		const url = new URL(holder.address);
 		url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -115,14 +121,15 @@ export class CoreLink {
 		return this.#socket.readyState === WebSocket.OPEN;
 	}
 
-	/** Ms since which the core is known to have been there. */
+	/** Time since the core was last known to be up, in ms. */
 	get silentMs(): number {
 		return this.#dependencies.clock.monotonic() - this.#heardAt;
 	}
 
 	/**
-	 * Calls a method of the core for the client of `context`; resolves to its result, or to an AnswerLater. Throws what the method
-	 * has thrown there, or {@link UNANSWERED}. `trace`: the one that it is part of.
+	 * Calls a method of the core for the client of `context`. Resolves to its result, or to an
+	 * AnswerLater. Throws the method's error, or {@link UNANSWERED}. `trace` is the trace that the
+	 * call is part of.
 	 */
 	call(
 		method: string,
@@ -137,8 +144,8 @@ export class CoreLink {
 	}
 
 	/**
-	 * Calls one of the connection's own methods. `resolve` gets the result before anything is read that the core has sent after it;
-	 * `reject` as {@link call} rejects.
+	 * Calls one of the connection's own methods. `resolve` gets the result before any later message
+	 * of the core is read. `reject` gets the same errors as in {@link call}.
 	 */
 	ask(
 		method: string,
@@ -208,13 +215,16 @@ export class CoreLink {
 		else waiting.resolve(result);
 	}
 
-	/** The core waits for the result until it is told that the client has gone; it comes under the call's id. */
+	/**
+	 * The result that comes later, under the call's id. The core waits for it until it is notified
+	 * that the client has gone.
+	 */
 	#later(id: number, context: CallContext | null): AnswerLater {
 		const result = new Promise((resolve, reject) => this.#waiting.set(id, { context, resolve, reject }));
 		context?.life.onGone(() => {
 			if (this.#waiting.has(id)) this.ask(GONE, [id]);
 		});
-		// Nobody may ask for it.
+		// Perhaps nobody awaits the result.
 		result.catch(() => {});
 		return new AnswerLater(() => result);
 	}
@@ -227,13 +237,13 @@ export class CoreLink {
 		this.#socket.ping(name);
 		const { clock, timeoutMs } = this.#dependencies;
 		return clock.after(PING_PART * timeoutMs, () => {
-			// One that closes has had its time.
+			// A connection that is still closing after this time is cut off.
 			if (!this.isOpen || this.silentMs > timeoutMs) this.#socket.terminate();
 			else this.#timer = this.#beat();
 		});
 	}
 
-	/** The core was there when the ping was sent. */
+	/** Records the answer to a ping: the core was up when the ping was sent. */
 	#ponged(name: string): void {
 		const sentAt = this.#pings.get(name);
 		if (sentAt === undefined) return;

@@ -1,5 +1,6 @@
-// What an edge asks of the core by HTTP, as boost asks a relay: the pages and event streams of transactions and bundles. The core
-// believes who the client is beside the secret of its term.
+// An edge's HTTP requests to the core, like those of boost to a relay: pages and event streams of
+// transactions and bundles. With the secret of its term, the core trusts the client address in the
+// request.
 
 import type { LookupFunction } from "node:net";
 import { StringDecoder } from "node:string_decoder";
@@ -21,12 +22,12 @@ interface CoreRequestsDependencies {
 	readonly lookup?: LookupFunction | undefined;
 }
 
-/** More than the event streams of a core, each of which holds one. */
+/** More than the event streams of a core; each stream uses one connection. */
 const CONNECTIONS = 2_256;
 const CONNECT_MS = 1_000;
-/** Longer than the core takes for any. */
+/** Longer than the core takes for any answer, in ms. */
 const ANSWER_MS = 10_000;
-/** A comment comes every 15 s. */
+/** Maximum silence of an event stream, in ms. A comment comes every 15 s. */
 const SILENCE_MS = 35_000;
 const EVENTS = /^text\/event-stream/i;
 /** Headers of a request that the routes read. */
@@ -47,7 +48,7 @@ const KEPT = [
 const JSON_TYPE = "application/json";
 const UNANSWERED = jsonAnswer(503, { error: "no core answered, try again" }, { "retry-after": "1" });
 
-/** The client of one core at a time. */
+/** The HTTP client for the core; it has connections to one core at a time. */
 export class CoreRequests {
 	readonly #dependencies: CoreRequestsDependencies;
 	#client: HttpClient | null = null;
@@ -94,7 +95,8 @@ export class CoreRequests {
 						opened.onClose(() => stop.abort());
 					},
 				});
-				// It is opened in this turn, unless the client has gone, or has asked for the headers alone.
+				// The stream is opened in this turn, unless the client has gone or has asked only
+				// for the headers.
 				void nextTurn().then(() => {
 					if (stream === null) stop.abort();
 				});
@@ -116,7 +118,7 @@ export class CoreRequests {
 					stream: { accepts, onBytes, silenceMs: SILENCE_MS },
 				})
 				.then((result) => {
-					// An event stream has its answer already, and ends with the core's.
+					// An event stream has its answer already, and ends with the core's stream.
 					isOver = true;
 					if (isStream) this.#streams -= 1;
 					stream?.end();

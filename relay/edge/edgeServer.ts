@@ -1,4 +1,5 @@
-// The core's side of the connections with the edges: takes their calls, and tells them what is shared and what they follow.
+// The core's side of the connections with the edges. It accepts their calls, and sends them shared
+// transactions and the topics that they follow.
 
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -31,9 +32,12 @@ import {
 	UNFOLLOW,
 } from "./messages.ts";
 
-/** What the core does for edges. */
+/** The core's functions for edges. */
 export interface CoreService {
-	/** Runs a method of the core; `charge` is called with what it weighs more. Returns and throws like a method's `handle`. */
+	/**
+	 * Runs a method of the core. `charge` is called with its extra cost. Returns and throws like a
+	 * method's `handle`.
+	 */
 	call(
 		method: string,
 		params: readonly unknown[],
@@ -53,11 +57,11 @@ interface EdgeServerDependencies {
 	readonly log: Logger;
 }
 
-/** An edge that leaves so many bytes unread is cut off, and comes again. */
+/** An edge that leaves this many bytes unread is disconnected, and reconnects. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
-/** How long a call may take whose result is waited for, in ms: as long as the edge's request. */
+/** How long a call with a later result may take, in ms: as long as the edge's request. */
 const LATER_MS = 28_000;
-/** News of the feed that are kept for edges that come again. */
+/** News of the feed that are kept for edges that reconnect. */
 const KEPT_NEWS = 4_096;
 const TEXT = { binary: false };
 
@@ -79,13 +83,13 @@ export class EdgeServer {
 	readonly #kept: Buffer[] = [];
 	#news = 0;
 
-	/** `secret`: what edges must show. */
+	/** Edges must present `secret`. */
 	constructor({ secret }: { readonly secret: string }, dependencies: EdgeServerDependencies) {
 		this.#dependencies = dependencies;
 		this.#isAllowed = bearerCheck(secret);
 	}
 
-	/** Takes edges from now on. */
+	/** Accepts edges from now on. */
 	open(service: CoreService): void {
 		this.#service = service;
 	}
@@ -120,7 +124,7 @@ export class EdgeServer {
 		});
 	}
 
-	/** Tells all edges of a transaction that is shared; `text`: the feed's result as JSON. */
+	/** Sends all edges a shared transaction; `text` is the feed's result as JSON. */
 	shared(hash: string, text: string): void {
 		this.#news += 1;
 		const message = feedMessage(this.#news, hash, text);
@@ -129,13 +133,19 @@ export class EdgeServer {
 		for (const edge of this.#edges) edge.tell(message);
 	}
 
-	/** Takes no more, and closes all connections when the calls that it has taken are answered, within half a second. */
+	/**
+	 * Accepts no more edges. Closes all connections once the accepted calls are answered, within
+	 * half a second.
+	 */
 	async stop(): Promise<void> {
 		this.#service = null;
 		await Promise.all([...this.#edges].map((edge) => edge.leave()));
 	}
 
-	/** What of the feed an edge has not got that has `since`, the number of its last news; null: everything that is shared now. */
+	/**
+	 * The messages of the feed that an edge has missed since `since`, the number of its last news.
+	 * If `since` is null or too old, all transactions that are shared now.
+	 */
 	*#since(since: number | null): Iterable<Buffer> {
 		const first = this.#news - this.#kept.length + 1;
 		if (since !== null && since <= this.#news && since + 1 >= first) {
@@ -150,7 +160,7 @@ interface EdgeDependencies extends EdgeServerDependencies {
 	readonly service: CoreService;
 }
 
-/** What an edge needs of the feed. */
+/** The functions of the feed that an edge uses. */
 interface Feed {
 	/** See `#since` of {@link EdgeServer}. */
 	readonly since: (since: number | null) => Iterable<Buffer>;
@@ -165,18 +175,18 @@ class Edge {
 	readonly #dependencies: EdgeDependencies;
 	readonly #feed: Feed;
 	readonly #ends = new Map<string, () => void>();
-	/** Of the calls whose results are waited for, by their ids. */
+	/** The client lives of calls with a later result, by the ids of the calls. */
 	readonly #lives = new Map<number, ClientLife>();
-	/** Answers that go out with the next turn of the event loop. */
+	/** Answers to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
 	#heardAt: number;
 	/** See ACCEPT_PART; in ms. */
 	readonly #acceptMs: number;
-	/** Whether it gets the feed: once it has got what it had missed. */
+	/** Whether the edge receives the feed; true once it has received the missed messages. */
 	#isFed = false;
-	/** Calls that are taken and not answered. */
+	/** Calls that are accepted and not answered. */
 	#inFlight = 0;
-	/** Ends the wait for their answers; null while none is waited for. */
+	/** Ends the wait for the last answers on shutdown; null before. */
 	#leaving: AbortController | null = null;
 	#watch: Timer;
 
@@ -205,12 +215,15 @@ class Edge {
 		});
 	}
 
-	/** Sends a piece of the feed, if the edge gets it already. */
+	/** Sends a message of the feed, if the edge receives the feed already. */
 	tell(message: Buffer): void {
 		if (this.#isFed) this.#write(message);
 	}
 
-	/** Takes nothing more, and closes the connection once what was taken is answered, within half a second. */
+	/**
+	 * Accepts nothing more. Closes the connection once the accepted calls are answered, within half
+	 * a second.
+	 */
 	async leave(): Promise<void> {
 		this.#leaving = new AbortController();
 		if (this.#inFlight > 0) await pause(this.#dependencies.clock, LEAVE_MS, this.#leaving.signal);
@@ -218,7 +231,7 @@ class Edge {
 		this.#socket.close(1001, "no core any more");
 	}
 
-	/** Cuts it off when it gives no sign: what is written to it would be kept for nobody. */
+	/** Disconnects a silent edge, since nobody would read the messages that are written to it. */
 	#watching(): Timer {
 		const { clock } = this.#dependencies;
 		return clock.after(this.#acceptMs, () => {
@@ -227,7 +240,7 @@ class Edge {
 		});
 	}
 
-	/** False if what comes now is late: see ACCEPT_PART. */
+	/** Records a sign of the edge. Returns false if it came too late: see ACCEPT_PART. */
 	#hears(): boolean {
 		const now = this.#dependencies.clock.monotonic();
 		const isLate = now - this.#heardAt > this.#acceptMs;
@@ -289,12 +302,15 @@ class Edge {
 		if (this.#inFlight === 0) this.#leaving?.abort();
 	}
 
-	/** Sends what the edge has missed, and from then on all. Answers the number of the last news. */
+	/**
+	 * Sends the messages that the edge has missed, and from then on all new ones. Answers the
+	 * number of the last news.
+	 */
 	#startFeed(id: number, since: number | null): void {
 		for (const message of this.#feed.since(since)) this.#write(message);
 		this.#isFed = true;
 		this.#answer(resultMessage(id, this.#feed.news(), 0));
-		// Later news come behind it.
+		// Flushes now, since later news must follow this answer.
 		this.#flush();
 	}
 
@@ -337,7 +353,7 @@ class Edge {
 	}
 }
 
-/** The calls of a message; null if it is none of an edge's. */
+/** The calls of a message; null if the message is not from an edge. */
 function callsIn(data: Buffer): readonly CallMessage[] | null {
 	try {
 		const calls: unknown = JSON.parse(data.toString("utf8"));

@@ -1,15 +1,15 @@
-// Publishes the core's news where other relays serve too: a shared transaction is encoded once, for all edges and for this process's
-// own clients.
+// Publishes the core's news on a relay that has edges. A shared transaction is encoded once, for
+// all edges and for this process's own clients.
 
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
 import type { EdgeServer } from "./edgeServer.ts";
 
 interface FeedPublisherDependencies {
-	/** For all other topics. */
+	/** Publishes all other topics. */
 	readonly subscriptions: Publisher;
 	readonly edges: Pick<EdgeServer, "shared">;
-	/** For this process's clients. */
+	/** Publishes to this process's clients. */
 	readonly core: { shared(hash: string, text: string): void };
 }
 
@@ -28,7 +28,7 @@ export class FeedPublisher implements Publisher {
 		}
 		const shared = make() as { readonly hash: string };
 		const text = JSON.stringify(shared);
-		// First to the edges: a crowd of this process's own clients takes some turns.
+		// The edges come first, since many clients of this process take several turns.
 		edges.shared(shared.hash, text);
 		core.shared(shared.hash, text);
 	}

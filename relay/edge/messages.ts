@@ -1,5 +1,5 @@
-// The messages between an edge and the core, on one websocket: JSON-RPC calls with who made them, their answers, and news. Calls and
-// answers that are there at the same time go as one list.
+// The messages between an edge and the core, on one websocket: JSON-RPC calls with their client,
+// their answers, and news. Calls or answers of the same turn go as one list.
 
 import type { Client } from "../../shared/client.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
@@ -7,33 +7,36 @@ import { type CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { jsonText, readError } from "../../shared/jsonrpc/answers.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "../../shared/jsonrpc/errors.ts";
 
-/** How often an edge sends a ping, as a part of CORE_TIMEOUT_MS, after which it gives up its calls. */
+/**
+ * Interval of an edge's pings, as a part of CORE_TIMEOUT_MS, after which the edge gives up its
+ * calls.
+ */
 export const PING_PART = 0.2;
 /**
- * After so long a silence of an edge, as a part of CORE_TIMEOUT_MS, the core accepts nothing more on its connection: the edge may already
- * have told a client that a late call was not accepted.
+ * After this much silence of an edge, as a part of CORE_TIMEOUT_MS, the core accepts nothing more
+ * on its connection. The edge may already have reported a late call as not accepted.
  */
 export const ACCEPT_PART = 0.7;
 
-/** How long a core that leaves waits for the calls that it has taken, in ms. */
+/** How long a core waits on shutdown for the answers to accepted calls, in ms. */
 export const LEAVE_MS = 500;
 /** A longer message ends the connection. */
 export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
-/** The error while there is no core. Nothing of the request was given to one. */
+/** The error while there is no core. No core has received any part of the request. */
 export const NO_CORE = new RpcError("unavailable", "internal error: no core can be reached, try again", {
 	reason: "no core",
 });
 
 /**
- * Methods of the connection itself: to follow a topic, to end that, to get the feed, and to say that the client of a call has gone
- * whose result is still waited for.
+ * Methods of the connection itself: follow a topic, stop following it, get the feed, and report
+ * that the client of a call with a later result has gone.
  */
 export const [FOLLOW, UNFOLLOW, FEED, GONE] = ["core_follow", "core_unfollow", "core_feed", "core_gone"];
 
 /**
- * Follows a topic. `begin` gets the results that stand now, as JSON values; `tell` each later one, as JSON text, and none before
- * `begin`. Resolves to the function that ends it.
+ * Follows a topic. `begin` gets the current results, as JSON values. `tell` gets each later one, as
+ * JSON text, and none before `begin`. Resolves to the function that ends it.
  */
 export type FollowTopic = (
 	topic: string,
@@ -41,16 +44,19 @@ export type FollowTopic = (
 	tell: (text: string) => void,
 ) => Promise<() => void>;
 
-/** Who made a call, as the edge has seen it: a {@link CallContext} without what ends with the client's connection. */
+/**
+ * The caller as the edge has seen it: a {@link CallContext} without the parts that end with the
+ * client's connection.
+ */
 export interface From {
 	readonly ws: boolean;
 	readonly path: string;
 	readonly search: string;
 	readonly client: Client;
 	readonly origin: string | null;
-	/** Of the request, which its edge holds until it is answered. */
+	/** Size of the request, which its edge keeps until it is answered. */
 	readonly bytes: number;
-	/** Of the request. */
+	/** Id of the request. */
 	readonly id: string | null;
 }
 
@@ -60,31 +66,37 @@ export interface CallMessage {
 	readonly params: readonly unknown[];
 	/** Absent in a call of the edge's own. */
 	readonly from?: From;
-	/** Of the raw transaction that the call submits, as the edge has recovered it. */
+	/** Sender and hash of the raw transaction that the call submits, recovered by the edge. */
 	readonly tx?: Recovered;
 	/** The trace that it is part of. */
 	readonly trace?: string;
 }
 
-/** Exactly one of `result`, `error` and `later`; `later`: it is done, and the result follows in another message. */
+/**
+ * Has exactly one of `result`, `error` and `later`. `later`: the call is done, and the result
+ * follows in another message.
+ */
 export interface AnswerMessage {
 	readonly id: number;
 	readonly result?: unknown;
 	readonly error?: WireError;
 	readonly later?: true;
-	/** What the call weighs more in the client's rate limit than it weighed at first. */
+	/** The extra cost of the call in the client's rate limit. */
 	readonly charge?: number;
 }
 
 interface WireError {
-	/** Null for a node's error that is passed on. */
+	/** Null for an error of the node that is passed on. */
 	readonly kind: RpcErrorKind | null;
 	readonly code: number;
 	readonly message: string;
 	readonly data?: unknown;
 }
 
-/** Characters of a list, unless one message has more: reading it must not keep the other side from its pings. */
+/**
+ * Maximum number of characters of a list, unless one message has more. Reading a list must not
+ * delay the other side's pings.
+ */
 const LIST_CHARS = 1024 * 1024;
 
 /** The texts of lists of calls or answers, in their order. */
@@ -110,7 +122,7 @@ export function laterMessage(id: number, charge: number): string {
 	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"later":true}`;
 }
 
-/** `thrown` as clients may see it; what they may not see is an internal error. */
+/** The error message for `thrown`. A fault that clients may not see becomes an internal error. */
 export function errorMessage(id: number, thrown: unknown, charge: number): string {
 	const read = readError(thrown);
 	const error: WireError =
@@ -125,7 +137,7 @@ export function errorMessage(id: number, thrown: unknown, charge: number): strin
 	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"error":${JSON.stringify(error)}}`;
 }
 
-/** The error that the core's process has thrown. */
+/** The error that the core's process threw. */
 export function errorOf({ kind, code, message, data }: WireError): Error {
 	return kind === null ? new ForeignRpcError(code, message, data) : new RpcError(kind, message, data);
 }
@@ -134,13 +146,13 @@ function chargeText(charge: number): string {
 	return charge === 0 ? "" : `,"charge":${charge}`;
 }
 
-/** Of a call's context what the core needs. */
+/** The parts of a call's context that the core needs. */
 export function fromOf(context: CallContext): From {
 	const { transport, path, query, client, origin, life, requestId: id } = context;
 	return { ws: transport === "ws", path, search: query.toString(), client, origin, bytes: life.bytes, id };
 }
 
-/** The context at the core: when the client's connection ends, its edge says so. */
+/** The context at the core. The edge reports the end of the client's connection. */
 export class RemoteContext implements CallContext {
 	readonly transport: "http" | "ws";
 	readonly path: string;
@@ -175,7 +187,7 @@ export class RemoteContext implements CallContext {
 	}
 }
 
-/** The topic's news: JSON text of its result. */
+/** A message with news of a topic; `text` is the result as JSON. */
 export function topicMessage(topic: string, text: string): string {
 	return `{"topic":${JSON.stringify(topic)},"result":${text}}`;
 }
@@ -185,10 +197,13 @@ export interface TopicMessage {
 	readonly result: unknown;
 }
 
-/** The number of what is no news: it was shared before the edge came. */
+/** The number of a transaction that was shared before the edge connected, and so is no news. */
 export const NO_NEWS = 0;
 
-/** A transaction that is shared with searchers, encoded once for all edges. `number`: its place in the core's term. */
+/**
+ * A transaction that is shared with searchers, encoded once for all edges. `number` is its number
+ * in the core's term.
+ */
 export function feedMessage(number: number, hash: string, text: string): Buffer {
 	return Buffer.from(
 		`${FEED_HEAD}${String(number).padStart(DIGITS, "0")}${FEED_HASH}${hash}${FEED_RESULT}${text}}`,

@@ -1,5 +1,6 @@
-// What clients here were told last of the topics that they follow. Behind a change of the core the next one begins with what is
-// written, which may be less than the one before had told: what its clients know already is told to nobody twice.
+// Remembers the last results that clients here received for each followed topic, so that they
+// receive nothing twice. A new core begins with the written state, which may be older than the news
+// of the previous core.
 
 import { LIVE_STAGES } from "../../shared/ethereum/statusRecord.ts";
 
@@ -7,11 +8,14 @@ interface Told {
 	/** The result, as JSON. */
 	readonly text: string;
 	readonly stage: string;
-	/** Whether the core has changed since. */
+	/** Whether the core or the connection has changed since. */
 	isOld: boolean;
 }
 
-/** Stages that are no news behind the ones beside them: their changes are written with the next block. */
+/**
+ * For each stage, the later stages behind which it is no news. Their changes are written only with
+ * the next block.
+ */
 const BEHIND: Readonly<Record<string, readonly string[]>> = {
 	PENDING: LIVE_STAGES.filter((stage) => stage !== "PENDING"),
 	SHARED: ["BROADCAST"],
@@ -19,7 +23,7 @@ const BEHIND: Readonly<Record<string, readonly string[]>> = {
 };
 
 export class ToldTopics {
-	/** By topic and, for a bundle's, by block. */
+	/** By topic, and for a bundle also by block. */
 	readonly #topics = new Map<string, Map<unknown, Told>>();
 
 	/** Whether the topic is followed. */
@@ -32,25 +36,26 @@ export class ToldTopics {
 		return [...this.#topics.keys()];
 	}
 
-	/** The topic is followed from now on; `current`: the results that stand now, as JSON values. */
+	/** Begins to follow the topic. `current` are its current results, as JSON values. */
 	begin(topic: string, current: readonly unknown[]): void {
 		this.#topics.set(topic, new Map());
 		for (const one of current) this.isNews(topic, JSON.stringify(one));
 	}
 
-	/** The topic is followed no more. */
+	/** Stops following the topic. */
 	end(topic: string): void {
 		this.#topics.delete(topic);
 	}
 
-	/** What was told until now came from another core, or by another connection. */
+	/** Marks all results so far as those of another core or connection. */
 	coreChanged(): void {
 		for (const told of this.#topics.values()) for (const one of told.values()) one.isOld = true;
 	}
 
 	/**
-	 * Whether clients here are to be told a result, given as JSON: each is, of a topic that is not in here. `standsNow`: it is no
-	 * change, but what the core says when it is asked.
+	 * Whether clients here should receive a result, given as JSON. The results of a topic that is
+	 * not followed are always news. `standsNow`: the result is not a change, but the core's answer
+	 * to a request for the current state.
 	 */
 	isNews(topic: string, text: string, standsNow = false): boolean {
 		const told = this.#topics.get(topic);
@@ -71,7 +76,7 @@ function fieldsOf(text: string): { readonly block?: unknown; readonly stage: str
 		readonly stage?: unknown;
 		readonly reason?: unknown;
 	} | null;
-	// With a reason it has stopped being sent until a fee falls.
+	// A pending transaction with a reason is not sent until a fee falls.
 	const isWaiting = result?.stage === "PENDING" && typeof result.reason === "string";
 	return { block: result?.block, stage: isWaiting ? "WAITING" : String(result?.stage) };
 }

@@ -1,12 +1,13 @@
-// Whose bundles a read shows. Unsigned ones are for their network address. Of a key's bundles, X-Flashbots-Signature opens what is
-// settled: it does not expire, and whoever has seen it can repeat the read here. X-Leeward-Signature opens all of them.
+// Decides whose bundles a read shows. Without a signature, it shows those of the network address.
+// X-Flashbots-Signature shows only a key's settled bundles: it does not expire, so anybody who has
+// seen it can repeat the read here. X-Leeward-Signature shows all bundles of the key.
 
 import { clientOf } from "../../shared/client.ts";
 import type { BundleReader } from "../domain/bundleStatus.ts";
 import { bundleOwner, type OwnerContext } from "./bundleRequests.ts";
 import type { VerifyRead } from "./readSignatures.ts";
 
-/** The reader that a request is, or what is wrong with its X-Leeward-Signature. */
+/** The reader who makes the request, or the fault of its X-Leeward-Signature. */
 export function bundleReader(
 	context: OwnerContext,
 	verifyRead: VerifyRead,

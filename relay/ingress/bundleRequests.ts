@@ -1,9 +1,11 @@
-// What all requests about bundles share: their parameters, the owner of a bundle (the verified signer, or else the client), and
-// the answer for the market's outcome. A rejection after a simulation is charged to the client.
+// The common base of all bundle requests: their parameters, the owner of a bundle, and the answer
+// for the market's outcome. The owner is the verified signer, or else the client. A rejection after
+// a simulation is charged to the client.
 //
-// Keys that the relay does not take are named in an error, as far as they say something. Otherwise an ignored `refundPercent` or
-// a misspelt `privacy` would keep a refund or show a bundle to everybody; but libraries send every key that they
-// know. What depends on settings or on the chain is checked elsewhere.
+// An error names keys that the relay does not support, unless their value is empty. Otherwise an
+// ignored `refundPercent` or a misspelt `privacy` would keep a refund or show a bundle to
+// everybody. Empty values are allowed because libraries send every key that they know. Checks that
+// depend on settings or on the chain are elsewhere.
 
 import { z } from "zod";
 import { type Client, clientOf, isWebPage, pageAddress } from "../../shared/client.ts";
@@ -21,23 +23,28 @@ import {
 import { type BundleOutcome, MAX_BLOCKS_AHEAD, type TimeRange } from "../domain/bundle.ts";
 
 /**
- * The owner of a bundle: the address that signed the request, else the network address; over a websocket always the latter.
- * A web page sends from its visitor's address without the visitor's knowledge. So its bundles have a separate owner, and a
- * page can't replace or watch the visitor's bundles.
+ * The owner of a bundle: the address that signed the request, else the network address. Over a
+ * websocket it is always the network address. A web page sends from its visitor's address without
+ * the visitor's knowledge. So its bundles have a separate owner, and a page can't replace or watch
+ * the visitor's bundles.
  */
 export function bundleOwner({ transport, client, origin }: OwnerContext): string {
 	if (transport === "http" && client.signer !== null) return client.signer;
 	return isWebPage(origin) ? pageAddress(client.address) : client.address;
 }
 
-/** The owner of a bundle, and the network by which the number of bundles is limited, whatever keys sign them. */
+/**
+ * The owner of a bundle, and the network that limits the number of bundles, no matter which keys
+ * sign them.
+ */
 export function bundleClient(context: OwnerContext): { readonly owner: string; readonly network: string } {
 	return { owner: bundleOwner(context), network: clientOf(context.client.address) };
 }
 
 /**
- * Whether the request may cancel its client's bundles; an unsigned one of a web page may not. Throws RpcError `rejected` for an
- * unsigned one by a boost that is not believed, whose client must know that its bundle stays.
+ * Whether the request may cancel its client's bundles; an unsigned request of a web page may not.
+ * Throws RpcError `rejected` for an unsigned request from an untrusted boost instance. Its client
+ * must learn that the bundle stays.
  */
 export function mayCancel({ transport, client, origin }: OwnerContext): boolean {
 	if (transport === "http" && client.signer !== null) return true;
@@ -52,7 +59,10 @@ const NOT_BELIEVED = new RpcError(
 
 export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
 
-/** Extra weight of a bundle that fails its simulation: with its call's own weight as much as an eth_call. */
+/**
+ * Extra cost of a bundle that fails its simulation; with the cost of its own call, it equals an
+ * eth_call.
+ */
 const FAILED_SIMULATION_WEIGHT = 9;
 
 /** The hash of an accepted bundle. Throws RpcError `limit` or `rejected`, with the rejection's code as `data.reason`. */
@@ -67,9 +77,9 @@ export function acceptedHash(
 	throw new RpcError(code === "LIMIT" ? "limit" : "rejected", message, { reason: code });
 }
 
-/** Transactions of a plain bundle at most. */
+/** Maximum number of transactions of a plain bundle. */
 export const MAX_BUNDLE_TRANSACTIONS = 100;
-/** Characters of a `replacementUuid` at most. */
+/** Maximum number of characters of a `replacementUuid`. */
 export const MAX_UUID_LENGTH = 256;
 
 interface Fault {
@@ -87,7 +97,10 @@ const BLOCK_TIME = "none, or 0: the simulated block's time is its timestamp";
 const REFUND_BY =
 	"none: the user's share is the relay's (GET /info), a plain bundle's goes by mev_sendBundle's validity";
 const NO_OVERRIDE = "none: the simulated block follows from stateBlockNumber, blockNumber and timestamp";
-/** Keys of bundles that other relays take and this one does not: what is expected of each, and what to do instead. */
+/**
+ * Bundle keys that other relays accept and this one does not: the expected value of each, and the
+ * alternative.
+ */
 const NOT_TAKEN: Readonly<Record<string, string>> = {
 	minTimestamp: BLOCK_TIME,
 	maxTimestamp: BLOCK_TIME,
@@ -110,8 +123,9 @@ const NOT_TAKEN: Readonly<Record<string, string>> = {
 };
 
 /**
- * An object of a bundle's request, without the keys that say nothing: optional ones that are null or an empty text, and of
- * {@link NOT_TAKEN} also 0, false and what is empty. Any other key that is not in `shape` is an error.
+ * An object of a bundle's request, without its empty keys. A key is empty if it is optional and its
+ * value is null or an empty text. Keys of {@link NOT_TAKEN} are also empty if they are 0, false or
+ * an empty list or object. Any other key that is not in `shape` is an error.
  */
 export function bundleObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, error: string) {
 	const optional = new Set(
@@ -135,7 +149,10 @@ export function bundleObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, 
 	);
 }
 
-/** A key that libraries send along from their one bundle for all methods, and that cannot matter to this one. */
+/**
+ * A key that libraries send with every method because they have one bundle type; it does not affect
+ * this method.
+ */
 export const withoutEffect = z.unknown().optional().describe("taken, without effect");
 
 function saysNothing(value: unknown): boolean {
@@ -150,7 +167,7 @@ const timeFields = {
 	maxTimestamp: time.nullish().describe("greatest time of its block, in seconds since the epoch; 0: any"),
 };
 
-/** Null: any time. */
+/** Null means any time. */
 function timesOf(
 	{ minTimestamp, maxTimestamp }: { readonly [K in keyof typeof timeFields]?: number | null | undefined },
 	context: { issues: object[] },
@@ -227,7 +244,10 @@ export const sendBundle = bundleObject(
 	};
 });
 
-/** The parameter of eth_cancelBundle: by its replacementUuid, whatever else of the bundle is sent along. */
+/**
+ * The parameter of eth_cancelBundle: the replacementUuid. Other keys of the bundle are accepted
+ * too.
+ */
 export const cancelBundle = bundleObject(
 	{
 		replacementUuid: uuid,
@@ -242,7 +262,8 @@ export const cancelBundle = bundleObject(
 );
 
 /**
- * What MEV-Share may show searchers of a bundle. Accepted but ignored: the relay shows bundles to nobody.
+ * The hints that MEV-Share may show searchers. Accepted but ignored: the relay shows bundles to
+ * nobody.
  * https://docs.flashbots.net/flashbots-mev-share/searchers/understanding-bundles#bundle-privacy
  */
 const HINTS = [

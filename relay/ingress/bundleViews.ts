@@ -1,5 +1,6 @@
-// What the client that sent a bundle sees of it: `GET /bundle/{hash}`, where others get the same answer as for an unknown hash, the
-// news of subscribers, a row of its list, and its figures by day. Wei are decimal strings, times ISO 8601.
+// The sender's views of a bundle: `GET /bundle/{hash}`, news for subscribers, a row of the list,
+// and figures by day. For other clients, `GET /bundle/{hash}` answers as for an unknown hash. Wei
+// are decimal strings, times ISO 8601.
 
 import { READ_SIGNATURE, type VerifySignature } from "../../shared/client.ts";
 import { isoTime } from "../../shared/clock.ts";
@@ -91,7 +92,7 @@ function blockFields(status: BundleBlockStatus) {
 	};
 }
 
-/** What is known of it without the builders' answers. */
+/** The fields that are known without the builders' answers. */
 function stageFields(status: BundleBlockStatus) {
 	return {
 		blockNumber: status.block,

@@ -1,6 +1,6 @@
-// A bundle and its owner's figures in the shapes of Flashbots' statistics, which libraries and bots read. Times are ISO 8601, wei
-// and gas decimal strings. Libraries with types read nothing else: a key that is not known here is "0x", an amount "0", and a
-// bundle that is not known has all its flags and lists.
+// A bundle and its owner's figures in the shapes of Flashbots' statistics, which libraries and bots
+// read. Times are ISO 8601, wei and gas decimal strings. Typed libraries can read nothing else. So
+// an unknown key is "0x", an unknown amount "0", and an unknown bundle has all its flags and lists.
 // https://github.com/flashbots/ethers-provider-flashbots-bundle/blob/master/src/index.ts
 // https://docs.rs/ethers-flashbots/0.15.0/ethers_flashbots/struct.BundleStats.html
 
@@ -8,17 +8,17 @@ import { isoTime } from "../../shared/clock.ts";
 import type { BundleDelivery, BundleRecord } from "../domain/bundleStatus.ts";
 import { type DayFigures, dayOf } from "../domain/searcherFigures.ts";
 
-/** What both versions say of a bundle that its owner did not send for that block. */
+/** The common fields of both versions for a bundle that its owner did not send for that block. */
 const UNKNOWN = {
 	isSimulated: false,
 	isHighPriority: false,
 	consideredByBuildersAt: [],
 	sealedByBuildersAt: [],
 };
-/** Gas that was simulated: it is not counted here. */
+/** The simulated gas, which the relay does not count. */
 const NOT_COUNTED = "0";
 
-/** The bundle in `block`, as flashbots_getBundleStatsV2 tells it. */
+/** The bundle in `block`, in the shape of flashbots_getBundleStatsV2. */
 export function bundleStatsV2(record: BundleRecord | null, block: number, hasRecord: boolean): unknown {
 	const known = record === null ? null : inBlock(record, block, hasRecord);
 	if (known === null) return UNKNOWN;
@@ -26,7 +26,7 @@ export function bundleStatsV2(record: BundleRecord | null, block: number, hasRec
 	return { ...both, receivedAt };
 }
 
-/** The same as flashbots_getBundleStats tells it; a "miner" is a builder. */
+/** The bundle in `block`, in the shape of flashbots_getBundleStats; a "miner" is a builder. */
 export function bundleStats(record: BundleRecord | null, block: number, hasRecord: boolean): unknown {
 	const known = record === null ? null : inBlock(record, block, hasRecord);
 	if (known === null) return { ...UNKNOWN, isSentToMiners: false };
@@ -40,7 +40,7 @@ export function bundleStats(record: BundleRecord | null, block: number, hasRecor
 	};
 }
 
-/** What both versions tell; null if it was not for that block. */
+/** The common fields of both versions; null if the bundle was not for that block. */
 function inBlock(record: BundleRecord, block: number, hasRecord: boolean) {
 	const status = record.blocks.find((one) => one.block === block);
 	if (status === undefined) return null;
@@ -53,13 +53,13 @@ function inBlock(record: BundleRecord, block: number, hasRecord: boolean) {
 		simulatedAt: simulatedAt === null ? null : isoTime(simulatedAt),
 		receivedAt: isoTime(receivedAt),
 		consideredByBuildersAt: sent.filter(({ answer }) => answer === "accepted").map(considered),
-		// Builders do not tell which blocks they made.
+		// Builders do not report which blocks they made.
 		sealedByBuildersAt: [],
 		sent,
 	};
 }
 
-/** Builders are known by their names here. */
+/** A builder's entry, which has its name because the relay does not know its key. */
 function considered({ builder, at }: BundleDelivery) {
 	return { pubkey: "0x", builder, timestamp: isoTime(at) };
 }
@@ -72,7 +72,10 @@ interface UserFigures {
 	readonly last1d: string;
 }
 
-/** An owner's figures; `hasRecord`: whether it has one at a builder. Days are those of UTC, today included. */
+/**
+ * An owner's figures. `hasRecord`: whether the owner has a record at a builder. Days are UTC days,
+ * today included.
+ */
 export function userFigures(days: readonly DayFigures[], hasRecord: boolean, now: number): UserFigures {
 	const paidIn = (count: number): string => {
 		const first = dayOf(now) - count;
@@ -86,7 +89,7 @@ export function userFigures(days: readonly DayFigures[], hasRecord: boolean, now
 	};
 }
 
-/** As flashbots_getUserStatsV2 tells them. */
+/** The figures in the shape of flashbots_getUserStatsV2. */
 export function userStatsV2({ isHighPriority, allTime, last7d, last1d }: UserFigures): unknown {
 	return {
 		isHighPriority,
@@ -99,7 +102,7 @@ export function userStatsV2({ isHighPriority, allTime, last7d, last1d }: UserFig
 	};
 }
 
-/** As flashbots_getUserStats tells them. */
+/** The figures in the shape of flashbots_getUserStats. */
 export function userStats({ isHighPriority, allTime, last7d, last1d }: UserFigures): unknown {
 	return {
 		is_high_priority: isHighPriority,

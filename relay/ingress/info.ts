@@ -14,7 +14,7 @@ export interface InfoSettings {
 	readonly RATE_LIMIT_RPS: number;
 }
 
-/** What the report says beside the settings. */
+/** The facts of the report that are not settings. */
 export interface InfoFacts extends Build {
 	readonly chainId: bigint;
 	/** The relay's name in signatures of reads; null: none. */
@@ -22,19 +22,22 @@ export interface InfoFacts extends Build {
 	readonly maxPendingPerSender: number;
 	/** Whether this relay is the core, or an edge before it. */
 	readonly role: Role;
-	/** The core's term; null where the store is no database. */
+	/** The core's term; null if the store is not a database. */
 	readonly term: number | null;
-	/** Whether bids are taken now; null while no core answers. */
+	/** Whether bids are accepted now; null while no core answers. */
 	readonly bidding: boolean | null;
-	/** The time between blocks as it is known now, in ms. */
+	/** The currently known time between blocks, in ms. */
 	readonly slotMs: number;
 	/** The fork whose rules the next block has; null while no block is known. */
 	readonly fork: string | null;
 	/** Names of the builders at which bidders have records. */
 	readonly recordsAt: readonly string[];
-	/** Whether PREVRANDAO and the beacon root of the next block are known, so that it is simulated with the real ones. */
+	/**
+	 * Whether PREVRANDAO and the beacon root of the next block are known, so that simulations use
+	 * the real ones.
+	 */
 	readonly isPublished: boolean;
-	/** What the core's node can simulate, as JSON; null while no core answers. */
+	/** The simulation abilities of the core's node, as JSON; null while no core answers. */
 	readonly simulation: unknown;
 }
 

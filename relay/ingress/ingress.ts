@@ -39,15 +39,15 @@ import { operatorRoutes, type RelayState } from "./operators.ts";
 import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends DoorOptions {
-	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
+	/** Time over which websockets are closed once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
-	/** Who decides: told by /readyz beside its checks. */
+	/** The role and term that /readyz shows with its checks. */
 	readonly place: () => object;
 	/** The answer of `GET /info`. */
 	readonly info: () => Promise<unknown>;
 	/** Opens the operator's page; undefined: there is none. */
 	readonly adminToken: string | undefined;
-	/** What that page shows, given the number of open websockets. */
+	/** The state that the operator's page shows, given the number of open websockets. */
 	readonly state: (websockets: number) => Promise<RelayState>;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
@@ -58,21 +58,27 @@ export interface IngressDependencies extends Omit<MethodDependencies, "describe"
 	readonly reads: Fallback<CallContext>;
 	/** The routes of transactions and bundles. */
 	readonly recordRoutes: readonly Route[];
-	/** The searchers' event stream, where the websockets are. */
+	/** The searchers' event stream, served on the same port as the websockets. */
 	readonly searcherRoutes: readonly Route[];
 	/** Open event streams of this process. */
 	readonly streams: () => number;
 	readonly checks: readonly ReadinessCheck[];
-	/** Its head is null until the first one: nothing can be judged before. */
+	/** Its head is null until the first one, and before that nothing can be judged. */
 	readonly tip: { head(): unknown };
 	readonly limiter: RateLimiter;
-	/** Takes the connections of other relays while this process is the core; null where no other relay can reach the store. */
+	/**
+	 * Accepts the connections of other relays while this process is the core; null if no other
+	 * relay can reach the store.
+	 */
 	readonly edges: (() => EdgeServer | null) | null;
-	/** What those that ask for others show while this process is the core, so that it believes who their clients are. */
+	/**
+	 * The secret that edges send while this process is the core. It makes the core trust their
+	 * clients' addresses.
+	 */
 	readonly ownSecret: () => string | null;
 	readonly registry: Metrics;
 	readonly onCall: (call: { readonly method: string; readonly outcome: CallOutcome }) => void;
-	/** Called when clients should have gone elsewhere, before the connections are closed. */
+	/** Called after the drain, before the connections are closed. */
 	readonly onStop: () => void;
 	readonly verifySignature: VerifySignature;
 	readonly clock: Clock;

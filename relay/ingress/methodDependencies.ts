@@ -30,7 +30,7 @@ import type { VerifyRead } from "./readSignatures.ts";
 import type { SignedDigests } from "./signedDigests.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
-/** What the methods of the core use: they run where the transactions are. */
+/** The dependencies of the core's methods, which run in the process that has the transactions. */
 export interface CoreNeeds {
 	readonly chainId: bigint;
 	readonly pipeline: Pick<Pipeline, "submit" | "cancel">;
@@ -41,7 +41,7 @@ export interface CoreNeeds {
 	readonly receipts: Pick<SyncWaits, "wait">;
 	readonly market: Pick<SearcherMarket, "bid" | "submit" | "cancel">;
 	readonly digests: Pick<SignedDigests, "check">;
-	/** What searchers see of their own. */
+	/** A searcher's own bundles and figures. */
 	readonly bundles: Pick<SearcherMarket, "bundle" | "bundles" | "figuresOf" | "hasRecord" | "hasOwnRecord">;
 	/** Checks the header of a live read. */
 	readonly verifyRead: VerifyRead;
@@ -53,38 +53,38 @@ export interface CoreNeeds {
 		params: readonly unknown[],
 		context: CallContext,
 	) => Promise<{ readonly result: unknown } | null>;
-	/** What `GET /info` says of the core. */
+	/** The core's part of `GET /info`. */
 	readonly facts: () => CoreFacts;
-	/** What /readyz says of the core: of its store, and of its deliveries to builders. */
+	/** The core's checks for /readyz: its store, and its deliveries to builders. */
 	readonly check: (name: "store" | "delivery") => Promise<CheckResult>;
-	/** What the operator's page shows of the core. */
+	/** The core's part of the operator's page. */
 	readonly state: () => Promise<CoreState>;
-	/** Names of all builders, among which a searcher may choose. */
+	/** Names of all builders; a searcher may choose among them. */
 	readonly builderNames: readonly string[];
 	/** Names of the builders that a path allows. */
 	readonly buildersOf: (path: SubmissionPath) => readonly string[];
-	/** Blocks of a transaction's life. */
+	/** Maximum number of blocks for which a transaction stays pending. */
 	readonly txTtlBlocks: number;
 	/** Percent of a backrun's payment that the target's user gets. */
 	readonly refundPercent: number;
-	/** Charges `weight` more to the client's rate limit, for a call that turned out to be expensive. */
+	/** Charges `weight` more to the client's rate limit, for a call that was expensive. */
 	readonly charge: (client: Client, weight: number) => void;
 	readonly clock: Clock;
 }
 
-/** What `GET /info` says of the core. */
+/** The core's part of `GET /info`. */
 export interface CoreFacts {
-	/** Whether bids are taken now. */
+	/** Whether bids are accepted now. */
 	readonly bidding: boolean;
-	/** What the node can simulate, as JSON. */
+	/** The simulation abilities of the node, as JSON. */
 	readonly simulation: unknown;
 }
 
-/** What the methods use that every relay answers by itself. */
+/** The dependencies of the methods that every relay answers by itself. */
 export interface MethodDependencies {
 	readonly chainId: bigint;
 	readonly signatureHiding: SignatureHiding;
-	/** Runs what only the core may do, and follows what it tells. */
+	/** Runs the core's methods, and follows topics of the core. */
 	readonly core: Pick<Core<CoreNeeds>, "run" | "follow">;
 	readonly node: NodeReads;
 	readonly callMany: CallMany;
@@ -92,7 +92,7 @@ export interface MethodDependencies {
 	readonly filters: Pick<PolledFilters, "open" | "changes" | "query" | "close">;
 	/** Other names of the subscription to pending transactions. */
 	readonly subscriptionAliases: readonly string[];
-	/** As of {@link CoreNeeds}. */
+	/** See {@link CoreNeeds}. */
 	readonly charge: (client: Client, weight: number) => void;
 	readonly recoveries: Pick<Recoveries, "each">;
 	/** The OpenRPC document of all methods. */
@@ -105,7 +105,7 @@ export const relayMethod = defineMethod<MethodDependencies, CallContext>();
 /** Defines a method that only the core answers. */
 export const coreMethod = defineMethod<CoreNeeds, CallContext>();
 
-/** So many authorizations (EIP-7702), whose signers may have to be recovered, weigh one: 1 ms. */
+/** This many authorizations (EIP-7702) cost one: recovering their signers may take 1 ms. */
 const AUTHORIZATIONS_OF_WEIGHT = 16;
 
 /** Charges the client for the authorizations of the raw transactions that it sends. */
@@ -119,7 +119,9 @@ export function chargeAuthorizations(
 	if (count >= AUTHORIZATIONS_OF_WEIGHT) charge(client, Math.floor(count / AUTHORIZATIONS_OF_WEIGHT));
 }
 
-/** Verifying blobs for so many ms weighs one: all that the rate limit lets through of one client keeps one core busy. */
+/**
+ * This many ms of blob verification cost one. A client at its rate limit then keeps one core busy.
+ */
 const BLOB_MS_OF_WEIGHT = 10;
 
 /** Charges the client for the blobs of the raw transactions that it sends. */
@@ -133,14 +135,15 @@ export function chargeBlobs(
 	if (ms > 0) charge(client, ms / BLOB_MS_OF_WEIGHT);
 }
 
-/** The client for whose call the node is read. */
+/** The client that a read of the node is charged to. */
 export function callerOf({ client, life }: Pick<CallContext, "client" | "life">): Caller {
 	return { client: clientOf(client.address), life };
 }
 
 /**
- * What the request proves. Any web page can send requests from its visitor's address, and a boost that is not believed sends those
- * of all its clients, so there the address proves nothing.
+ * The address and signer that the request proves. Any web page can send requests from its visitor's
+ * address. An untrusted boost instance sends the requests of all its clients from one address. In
+ * both cases the address proves nothing.
  */
 export function requesterOf({ transport, client, origin }: CallContext): Requester {
 	const provesSubmitter =

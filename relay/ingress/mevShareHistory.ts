@@ -1,4 +1,4 @@
-// `GET /mev-share/api/v1/history` and its `/info`: past events, as MEV-Share's clients ask for them.
+// `GET /mev-share/api/v1/history` and its `/info`: past events for MEV-Share's clients.
 
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route } from "../../shared/http/routes.ts";
@@ -14,7 +14,7 @@ const [INFO, PAGE] = HISTORY_PATHS as [Pick<Route, "path" | "weight">, Pick<Rout
 
 export interface HistoryRouteDependencies {
 	readonly history: Pick<SharedHistory, "info" | "page">;
-	/** The most entries of a page. */
+	/** Maximum number of entries of a page. */
 	readonly maxLimit: number;
 }
 
@@ -33,7 +33,7 @@ export function historyRoutes({ history, maxLimit }: HistoryRouteDependencies): 
 	];
 }
 
-/** The query, or what is wrong with it. */
+/** The query, or a description of its fault. */
 function readQuery(query: URLSearchParams, maxLimit: number): HistoryQuery | string {
 	const numbers = {
 		...{ blockStart: 0, blockEnd: Number.MAX_SAFE_INTEGER },

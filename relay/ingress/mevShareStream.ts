@@ -1,5 +1,6 @@
-// `GET /mev-share`: the searchers' feed as MEV-Share's clients read it, as server-sent events. Each is a subscriber to pending
-// transactions like a websocket's: it gets the same ones, in the same turn.
+// `GET /mev-share`: the searchers' feed for MEV-Share's clients, as server-sent events. Each stream
+// is a subscriber to pending transactions like a websocket: it gets the same transactions, in the
+// same turn.
 
 import { clientOf } from "../../shared/client.ts";
 import { Ending } from "../../shared/http/callContext.ts";
@@ -15,8 +16,8 @@ import type { Subscriber, SubscriptionHub } from "./subscriptions.ts";
 export const MEV_SHARE = "/mev-share";
 
 /**
- * How long a stream lasts, in ms: a day, since what is shared while a client reconnects it does not get. Comments every 15 s find a
- * lost connection.
+ * How long a stream lasts, in ms: a day, since a client misses the transactions that are shared
+ * while it reconnects. Comments every 15 s find a lost connection.
  */
 export const FEED_STREAM_LIFE_MS = 24 * 3_600_000;
 /** How long clients wait before they reconnect, in ms. */
@@ -24,7 +25,9 @@ export const FEED_STREAM_RETRY_MS = 1_000;
 
 export interface MevShareStreamDependencies {
 	readonly subscriptions: Pick<SubscriptionHub, "subscribe">;
-	/** Of the feed alone, so that they take none from those who follow a transaction. */
+	/**
+	 * The feed's own streams, so that they use no slots of the streams that follow a transaction.
+	 */
 	readonly streams: EventStreams;
 }
 
@@ -43,7 +46,7 @@ export function mevShareStream({ subscriptions, streams }: MevShareStreamDepende
 						sendLater(messages) {
 							while (messages.count > 0) write(String(messages.next()));
 						},
-						// There is no id to be sent before.
+						// A stream has no id that the client must get first.
 						hold: () => () => {},
 						onClose: (listener) => closed.onEnd(listener),
 					};

@@ -1,5 +1,5 @@
-// What an operator is shown of the relay at GET /admin/state, which the page /operator draws: of this process, and of the core,
-// which an edge asks. Counts, times and names alone: no hash, no address, no key.
+// The state at GET /admin/state, which the page /operator shows: that of this process and of the
+// core, which an edge asks. It has only counts, times and names: no hash, no address, no key.
 
 import { type AdminRoute, adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { jsonAnswer } from "../../shared/http/messages.ts";
@@ -11,12 +11,12 @@ import type { Role } from "./info.ts";
 export interface RelayState extends Build {
 	/** Whether this relay is the core, or an edge before it. */
 	readonly role: Role;
-	/** The core's term; null where the store is no database. */
+	/** The core's term; null if the store is not a database. */
 	readonly term: number | null;
 	readonly node: NodeState;
-	/** Of this process. */
+	/** The connections of this process. */
 	readonly searchers: {
-		/** Open websockets, those of wallets among them. */
+		/** Open websockets, including those of wallets. */
 		readonly websockets: number;
 		readonly subscriptions: number;
 		readonly eventStreams: number;
@@ -27,16 +27,16 @@ export interface RelayState extends Build {
 
 /** The execution node, as this process sees it. */
 export interface NodeState {
-	/** Number of the last block that was worked off; null before the first. */
+	/** Number of the last processed block; null before the first. */
 	readonly head: number | null;
 	readonly headAgeSeconds: number | null;
-	/** How long it takes to answer now, in ms; null: it does not. */
+	/** How long the node takes to answer now, in ms; null if it does not answer. */
 	readonly answerMs: number | null;
 	/** How far this machine's clock is ahead of the chain's. */
 	readonly clockDifferenceSeconds: number;
 }
 
-/** What only the core has. */
+/** The state that only the core has. */
 export interface CoreState {
 	readonly pool: {
 		/** Transactions that are not settled yet, by stage. */
@@ -46,18 +46,18 @@ export interface CoreState {
 		readonly oldestSeconds: number | null;
 	};
 	readonly builders: readonly BuilderState[];
-	/** What its node can simulate, as JSON. */
+	/** The simulation abilities of its node, as JSON. */
 	readonly simulation: unknown;
 	readonly store: {
 		readonly kind: "LMDB" | "PostgreSQL";
-		/** Why nothing can be written; null while it can, and the store is surely this relay's. */
+		/** Why nothing can be written; null if writes work and this relay surely owns the store. */
 		readonly trouble: string | null;
-		/** On disk, of the file or the table; null: it does not say. */
+		/** The size of the file or table on disk; null if the store does not report it. */
 		readonly bytes: number | null;
 		/** How long the last write took, in ms; null before the first. */
 		readonly writeMs: number | null;
 	};
-	/** Live bids, and whether any are taken. */
+	/** Live bids, and whether new ones are accepted. */
 	readonly bids: number;
 	readonly isBidding: boolean;
 	/** Relays that are connected with the core. */
@@ -70,11 +70,14 @@ export interface BuilderState {
 	readonly waiting: number;
 	/** Whether bidders have records there. */
 	readonly hasRecords: boolean;
-	/** Null if it was sent nothing since this relay is the core. */
+	/** Null if nothing was sent to it since this relay became the core. */
 	readonly last: { readonly answer: string; readonly secondsAgo: number; readonly ms: number } | null;
 }
 
-/** `GET /admin/state`, and the same at `/relay/admin/state`, which boost streams to the relay: its own path is another. */
+/**
+ * `GET /admin/state` and the same at `/relay/admin/state`. Boost has its own `/admin/state`, so it
+ * streams the other path to the relay.
+ */
 export function operatorRoutes(token: string | undefined, state: () => Promise<RelayState>): Route[] {
 	const shown: AdminRoute = {
 		path: "state",

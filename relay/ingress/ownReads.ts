@@ -1,6 +1,7 @@
-// The reads that the node answers, and which of them run behind the client's own pending transactions, so that a wallet can estimate
-// the second of two steps while the first is pending. Only the network address that submitted a transaction may know of it. For everybody
-// else nothing differs, in answers and in work, whether or not there are any.
+// The reads that the node answers. Some run behind the client's own pending transactions, so that a
+// wallet can estimate the second of two steps while the first is pending. Only the network address
+// that submitted a transaction may know of it. For others, answers and work are the same whether it
+// exists or not.
 
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
@@ -61,8 +62,9 @@ export function readBehind({ known, behind }: ReadBehindDependencies): CoreNeeds
 }
 
 /**
- * The network address alone: a signature covers the body only and does not expire, so that whoever has seen one could repeat the
- * read. A proxy's address may be that of all clients, who are not to see each other's transactions.
+ * Returns the network address alone. A signature covers only the body and does not expire, so
+ * anybody who has seen it could repeat the read. All clients of a proxy may share its address, and
+ * must not see each other's transactions.
  */
 function readerOf(context: CallContext): string | null {
 	return context.client.isProxy === true ? null : requesterOf(context).address;

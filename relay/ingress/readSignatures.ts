@@ -1,4 +1,5 @@
-// The header by which a key opens its own live reads to whoever sends it, on this relay and chain and for a day at most:
+// The header with which a key's owner reads live data. Anybody who has the header can use it, but
+// only on this relay and chain and for a day at most:
 //
 //     X-Leeward-Signature: address=0x…, relay=relay.example, until=1769904000, signature=0x…
 
@@ -14,7 +15,10 @@ export type VerifyRead = (
 
 interface ReadSignatureDependencies {
 	readonly chainId: bigint;
-	/** The relay's name, the host of PUBLIC_URL; null: none, so that only names of this machine are accepted. */
+	/**
+	 * The relay's name, the host of PUBLIC_URL; null if it has none. Then only names of this
+	 * machine are accepted.
+	 */
 	readonly name: string | null;
 	readonly clock: Clock;
 }
@@ -23,7 +27,10 @@ const HEADER =
 	/^address=(0x[0-9a-f]{40}), *relay=([^\s,]{1,260}), *until=(\d{1,12}), *signature=(0x[0-9a-f]{130})$/i;
 const FORM = "expected address=0x…, relay=<name>, until=<seconds since 1970>, signature=0x…";
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/;
-/** How long a signature may be good for, in seconds: who gets hold of it reads until then. */
+/**
+ * Maximum validity of a signature, in seconds. Anybody who obtains the signature can read until it
+ * expires.
+ */
 const MOST_S = 24 * 3_600;
 
 export function readVerifier({ chainId, name, clock }: ReadSignatureDependencies): VerifyRead {

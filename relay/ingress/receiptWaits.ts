@@ -1,4 +1,5 @@
-// Waits of eth_sendRawTransactionSync (EIP-7966): for a transaction's receipt, or for the reason why there will be none soon.
+// Waits of eth_sendRawTransactionSync (EIP-7966) for a transaction's receipt, or for the reason
+// that none will come soon.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -29,8 +30,8 @@ const RETRY_MS = 250;
 export const STOPPING = "the relay is shutting down, and keeps it";
 
 /**
- * All waits of the process. When there are too many, a further one times out at once. A transaction that has ended, waits
- * behind a nonce gap or fails its simulation ends its wait with `notSoon`.
+ * All waits of the process. If there are too many, a further one times out at once. A wait ends
+ * with `notSoon` if its transaction has ended, waits behind a nonce gap or fails its simulation.
  */
 export function createReceiptWaits(dependencies: ReceiptWaitsDependencies): SyncWaits {
 	return new SyncWaits(
@@ -40,8 +41,8 @@ export function createReceiptWaits(dependencies: ReceiptWaitsDependencies): Sync
 }
 
 /**
- * Follows the transaction first and then reads its record: past events are in the record, and later ones are reported, so
- * nothing is missed.
+ * Follows the transaction first and then reads its record. Past events are in the record and later
+ * ones are reported, so nothing is missed.
  */
 function findReceipt(
 	call: SyncCall,
@@ -90,7 +91,7 @@ function whyNotSoon({ stage, simulationError, events }: TransactionRecord): stri
 		const last = events.findLast((event) => event.type === "queued");
 		const reason = last?.type === "queued" ? last.reason : null;
 		if (reason === "nonceGap") return WHY_NOT_SOON.nonceGap;
-		// Behind an unchecked transaction of the same sender it is sent for the next block.
+		// Behind an unchecked transaction of the same sender, this one is sent for the next block.
 		return reason === "behindHeld" ? WHY_NOT_SOON.behindHeld : null;
 	}
 	if (stage === "SIMULATION_FAILED") {

@@ -1,4 +1,4 @@
-// Recovers at an edge who has signed what a client submits, so that the core need not do it.
+// Recovers the signer of a submitted transaction at an edge, so that the core need not do it.
 
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import { decodeTransaction, type Recovered } from "../../shared/ethereum/transaction.ts";

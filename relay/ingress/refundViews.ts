@@ -1,5 +1,6 @@
-// `GET /refunds/{address}`: the refunds of an address, as JSON or CSV, for whoever has its key. `GET /totals`: what was sent and
-// refunded through the relay in all, for everybody. Both tell of blocks alone. Wei are decimal strings, times ISO 8601.
+// `GET /refunds/{address}`: the refunds of an address, as JSON or CSV, for the owner of its key.
+// `GET /totals`: all transactions and refunds of the relay, for everybody. Both report only mined
+// blocks. Wei are decimal strings, times ISO 8601.
 
 import { READ_SIGNATURE } from "../../shared/client.ts";
 import { type Clock, isoTime } from "../../shared/clock.ts";
@@ -16,7 +17,7 @@ export interface RefundRouteDependencies {
 	readonly clock: Clock;
 }
 
-/** As much as 1,000 rows take: like `eth_getLogs`. */
+/** The cost of 1,000 rows, like `eth_getLogs`. */
 export const REFUNDS_WEIGHT = 10;
 const BLOCK = /^\d{1,12}$/;
 const COLUMNS = [
@@ -31,7 +32,9 @@ const COLUMNS = [
 	"paid",
 ] as const satisfies readonly (keyof RefundView)[];
 
-/** A refund as it is shown. `wei` is what came, by which it goes in lists of payments. */
+/**
+ * A refund in a response. `wei` is the amount that arrived, a column name for lists of payments.
+ */
 interface RefundView extends RefundRow {
 	readonly wei: string;
 }
@@ -63,7 +66,7 @@ export function refundsRoute(dependencies: RefundRouteDependencies): Route {
 	};
 }
 
-/** Why the refunds of `address` are not shown to whoever asks; null: they are. */
+/** The refusal if the caller may not see the refunds of `address`; else null. */
 function judge(
 	address: string,
 	{ headers }: RouteRequest,
@@ -79,7 +82,7 @@ function refused(status: number, error: string): HttpAnswer {
 	return jsonAnswer(status, { error }, VARY_ACCEPT);
 }
 
-/** Where the next part is: the same question, up to an earlier block. */
+/** The path of the next part: the same query, up to an earlier block. */
 function nextPath(address: string, query: URLSearchParams, toBlock: number): string {
 	const next = new URLSearchParams(query);
 	next.set("toBlock", String(toBlock));
@@ -106,7 +109,7 @@ function sumOf(rows: readonly RefundRow[], name: "owed" | "paid"): string {
 	return rows.reduce((sum, row) => sum + BigInt(row[name]), 0n).toString();
 }
 
-/** As RFC 4180 has it. No value has a comma, a quote or a line break in it. */
+/** The refunds as CSV by RFC 4180. No value contains a comma, a quote or a line break. */
 function csvAnswer(address: string, { rows }: RefundPage, next: string | null): HttpAnswer {
 	const lines = rows.map(refundView).map((row) => COLUMNS.map((name) => row[name]).join(","));
 	return {
@@ -121,7 +124,10 @@ function csvAnswer(address: string, { rows }: RefundPage, next: string | null): 
 	};
 }
 
-/** For how long the same answer is given, in ms: many may ask, and counting goes through all that was mined lately. */
+/**
+ * How long the same answer is given, in ms. Many clients may ask, and each count visits all
+ * recently mined transactions.
+ */
 const SHOWN_MS = 1_000;
 
 export function totalsRoute({ refunds, clock }: RefundRouteDependencies): Route {

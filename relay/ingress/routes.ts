@@ -50,7 +50,7 @@ export function recordRoutes(dependencies: RecordRouteDependencies): readonly Ro
 	];
 }
 
-/** The paths of {@link recordRoutes}, and what each costs in the client's rate limit. */
+/** The paths of {@link recordRoutes}, and the cost of each in the client's rate limit. */
 const RECORD_PATHS: readonly Pick<Route, "path" | "weight">[] = [
 	{ path: "/tx/{hash}" },
 	{ path: "/tx/{hash}/events" },
@@ -91,19 +91,20 @@ const NO_HASH: HttpAnswer = jsonAnswer(400, {
 });
 
 /**
- * The route. As server-sent events: first the past events in order of time, then each new one, one message each, for
- * `onmessage`:
+ * The route. As server-sent events, it sends first the past events in order of time, then each new
+ * one, one message each, for `onmessage`:
  *
  *     id: 1769900706007
  *     data: {"type":"included","at":"2026-01-31T23:05:06.007Z","block":7,…,"stage":"INCLUDED"}
  *
- * `data` is the event as in the JSON page, with `stage`, the transaction's stage after it, and after a cancel `cancels`, the
- * number of builders that have confirmed it. Of the past events only the last one has these two. What becomes known later
- * about an earlier event, such as the bid that was mined, is in the JSON page only.
+ * `data` is the event as in the JSON page, with `stage`, the transaction's stage after it. After a
+ * cancel it also has `cancels`, the number of builders that have confirmed it. Among the past
+ * events, only the last one has these two. Facts about an earlier event that become known later,
+ * such as the bid that was mined, are only in the JSON page.
  *
- * `id` is the event's time in ms. A client that reconnects with `Last-Event-ID` gets the events from that time on, so events
- * of that millisecond may come twice. When no more events can follow, the answer ends, and a client that reconnects gets
- * 204, which stops an EventSource.
+ * `id` is the event's time in ms. A client that reconnects with `Last-Event-ID` gets the events
+ * from that time on, so events of that millisecond may come twice. When no more events can follow,
+ * the answer ends. A client that reconnects then gets 204, which stops an EventSource.
  */
 function transactionEventsRoute(dependencies: TransactionEventsDependencies): Route {
 	const { records, views } = dependencies;

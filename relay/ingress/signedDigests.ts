@@ -1,5 +1,6 @@
-// Which client has sent a signed request about bundles first. A body's signature covers neither time nor place, so whoever has seen the
-// request could repeat it: an old bid, or a cancel under a uuid that is in use again. In memory only.
+// Remembers which client sent a signed bundle request first. The signature of a body covers neither
+// time nor place, so anybody who has seen the request could repeat it. That could be an old bid, or
+// a cancel with a uuid that is in use again. In memory only.
 
 import { clientOf } from "../../shared/client.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
@@ -7,23 +8,26 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Tip } from "../domain/chain.ts";
 
 export interface SignedDigestsOptions {
-	/** Requests that are remembered, in all and of one client. */
+	/** Maximum number of remembered requests, in total and per client. */
 	readonly total: number;
 	readonly perClient: number;
 }
 
 export const DIGEST_LIMITS: SignedDigestsOptions = { total: 200_000, perClient: 20_000 };
 
-/** For so many blocks behind a client's last use others may not repeat its request. */
+/** For this many blocks after a client's last use, others may not repeat its request. */
 const KEPT_BLOCKS = 7_200;
 
-/** Remembers them. Where there are too many, the client's oldest is forgotten, in all that of the client with the most. */
+/**
+ * Remembers requests. If a client has too many, its oldest is forgotten. If there are too many in
+ * total, the oldest of the client with the most is forgotten.
+ */
 export class SignedDigests {
 	readonly #options: SignedDigestsOptions;
 	readonly #tip: Pick<Tip, "head">;
 	/** By signer and digest. */
 	readonly #clients = new Map<string, string>();
-	/** By client the block of each one's last use, the oldest first. */
+	/** For each client, the block of the last use of each request, the oldest first. */
 	readonly #uses = new Map<string, Map<string, number>>();
 
 	constructor(options: SignedDigestsOptions, { tip }: { readonly tip: Pick<Tip, "head"> }) {
@@ -31,7 +35,10 @@ export class SignedDigests {
 		this.#tip = tip;
 	}
 
-	/** Notes that the request acts. Throws RpcError `invalidRequest` if another client has sent the same signed body. */
+	/**
+	 * Records that the client uses the request. Throws RpcError `invalidRequest` if another client
+	 * has sent the same signed body.
+	 */
 	check({ transport, client }: Pick<CallContext, "transport" | "client">): void {
 		const { signer, digest } = client;
 		if (transport !== "http" || signer === null || digest === undefined) return;

@@ -1,6 +1,7 @@
-// Sends published results to the subscriptions of a topic: to websockets as `eth_subscription`, to event streams in their own form. A
-// result is serialized once for all subscribers, who are served in turns of the event loop, fairly by client. Which results a
-// subscriber may see is decided elsewhere.
+// Sends published results to the subscriptions of a topic: to websockets as `eth_subscription`, to
+// event streams in their own form. A result is serialized once for all subscribers. They are served
+// in turns of the event loop, fairly by client. Other modules decide which results a subscriber may
+// see.
 
 import { randomBytes } from "node:crypto";
 import type { Connection, WebsocketMessage } from "../../shared/http/callContext.ts";
@@ -12,11 +13,11 @@ import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
 
-/** Subscriptions of one connection at most. */
+/** Maximum number of subscriptions of one connection. */
 export const MAX_SUBSCRIPTIONS = 16;
 const ID_BYTES = 16;
 
-/** Who is told of results: a websocket, or an event stream. */
+/** The receiver of results: a websocket, or an event stream. */
 export type Subscriber = Pick<Connection, "client" | "sendLater" | "hold" | "onClose">;
 
 /** Makes the messages that a subscriber gets for results, under the subscription's id. */
@@ -37,8 +38,8 @@ export class SubscriptionHub implements Publisher {
 	#size = 0;
 
 	/**
-	 * `onEmpty` is called when a topic has no subscribers any more; `isNews`: whether subscribers are told a result, given as JSON
-	 * (all by default).
+	 * `onEmpty` is called when a topic has no subscribers any more. `isNews` decides whether
+	 * subscribers receive a result, given as JSON; by default they receive all.
 	 */
 	constructor(dependencies: {
 		readonly log: Logger;
@@ -62,7 +63,10 @@ export class SubscriptionHub implements Publisher {
 		return this.#topics.has(topic);
 	}
 
-	/** Calls `listener` with each result that is published under `topic`, as JSON. Returns the function that ends it. */
+	/**
+	 * Calls `listener` with each result that is published under `topic`, as JSON. Returns a
+	 * function that ends this.
+	 */
 	tap(topic: string, listener: (text: string) => void): () => void {
 		const taps = this.#taps.get(topic) ?? new Set();
 		this.#taps.set(topic, taps);
@@ -73,7 +77,10 @@ export class SubscriptionHub implements Publisher {
 		};
 	}
 
-	/** The rest, after `prefix`, of each subscribed topic that begins with it, and the client that subscribed first. */
+	/**
+	 * The rest, after `prefix`, of each subscribed topic that begins with it, and the client that
+	 * subscribed first.
+	 */
 	*subscribed(prefix: string): Iterable<{ readonly suffix: string; readonly client: string }> {
 		for (const [topic, listeners] of this.#topics) {
 			if (!topic.startsWith(prefix)) continue;
@@ -83,8 +90,9 @@ export class SubscriptionHub implements Publisher {
 	}
 
 	/**
-	 * Subscribes `connection`; returns the subscription's id, 16 random bytes as 0x hex. If `message` is given, results are
-	 * held until its answer, which carries the id, was sent. `make`: in which form it gets them. Throws RpcError `limit`.
+	 * Subscribes `connection`. Returns the subscription's id, 16 random bytes as 0x hex. If
+	 * `message` is given, results wait until its answer, which carries the id, was sent. `make`
+	 * sets the form of the results. Throws RpcError `limit`.
 	 */
 	subscribe(
 		connection: Subscriber,
@@ -97,7 +105,7 @@ export class SubscriptionHub implements Publisher {
 		if (own.size >= MAX_SUBSCRIPTIONS) {
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		}
-		// A second one would send each transaction, in full, twice.
+		// A second subscription would send each transaction, in full, twice.
 		if (topic === PENDING_TRANSACTIONS && [...own.values()].some((one) => one.topic === topic)) {
 			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions a connection");
 		}
@@ -125,7 +133,10 @@ export class SubscriptionHub implements Publisher {
 		return true;
 	}
 
-	/** See {@link Publisher.publish}. An error of `make` is logged, so that the publisher can't fail by it. */
+	/**
+	 * See {@link Publisher.publish}. An error of `make` is only logged, so that it does not reach
+	 * the publisher.
+	 */
 	publish(topic: string, make: () => unknown): void {
 		const taps = this.#taps.get(topic);
 		if (taps === undefined && !this.#topics.has(topic)) return;
@@ -135,7 +146,7 @@ export class SubscriptionHub implements Publisher {
 		if (this.#isNews(topic, text)) this.publishAll(topic, oneResult(text));
 	}
 
-	/** Publishes results that are made already. */
+	/** Publishes serialized results. */
 	publishAll(topic: string, results: Results): void {
 		for (const subscription of this.#topics.get(topic) ?? []) this.#sendInTurn(subscription, results);
 	}
@@ -148,7 +159,10 @@ export class SubscriptionHub implements Publisher {
 		if (text !== null) this.#sendInTurn(subscription, oneResult(text));
 	}
 
-	/** Adds it until it closes. If it is closed already its subscriptions, `own`, end at once. */
+	/**
+	 * Keeps the connection until it closes. If it is closed already, its subscriptions (`own`) end
+	 * at once.
+	 */
 	#addConnection(connection: Subscriber, own: Map<string, Subscription>): void {
 		this.#connections.set(connection, own);
 		connection.onClose(() => {
@@ -184,7 +198,10 @@ export class SubscriptionHub implements Publisher {
 		this.#turns.run(subscription.connection.client, () => this.#send(subscription, results));
 	}
 
-	/** Sends or holds results. A failing connection must not keep others from theirs, so its error is only logged. */
+	/**
+	 * Sends or buffers results. A failing connection must not delay other subscribers, so its error
+	 * is only logged.
+	 */
 	#send({ id, connection, make, held, hasEnded }: Subscription, results: Results): void {
 		if (hasEnded) return;
 		try {
@@ -196,7 +213,7 @@ export class SubscriptionHub implements Publisher {
 		}
 	}
 
-	/** Sends what was held, now that the client has the id. */
+	/** Sends the buffered results, now that the client has the id. */
 	#release(subscription: Subscription): void {
 		const { held } = subscription;
 		if (held === null) return;
@@ -213,7 +230,10 @@ interface Subscription {
 	readonly topic: string;
 	readonly connection: Subscriber;
 	readonly make: MakeMessages;
-	/** Results held until the client has the id, as unread bytes; null afterwards, and when the subscription has ended. */
+	/**
+	 * Results buffered until the client has the id, and counted as unread bytes. Null afterwards,
+	 * and after the end of the subscription.
+	 */
 	held: { readonly results: Results; readonly release: () => void }[] | null;
 	hasEnded: boolean;
 }

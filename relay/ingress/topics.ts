@@ -1,4 +1,5 @@
-// What the followers of a topic get: what stands now, and each later change. A topic is the status of a transaction or of a bundle.
+// Gives the followers of a topic its current results and each later change. A topic is the status
+// of a transaction or of a bundle.
 
 import { bundleOfTopic, transactionOfTopic } from "../domain/endpoints.ts";
 import type { FollowTopic } from "../edge/messages.ts";
@@ -12,7 +13,7 @@ export interface TopicsDependencies extends Pick<CoreNeeds, "records" | "statusV
 	readonly subscriptions: Pick<SubscriptionHub, "tap">;
 }
 
-/** Follows topics where the transactions are. */
+/** Follows topics in the process that has the transactions. */
 export function createTopics(dependencies: TopicsDependencies): FollowTopic {
 	return async (topic, begin, tell) => {
 		let hasBegun = false;
@@ -23,7 +24,8 @@ export function createTopics(dependencies: TopicsDependencies): FollowTopic {
 		});
 		try {
 			let current = await currentOf(topic, dependencies);
-			// It changed while the store was read. Once more is enough: what changes is in memory, and the record there is no copy.
+			// The topic changed while the store was read. One more read is enough: a changed record
+			// is in memory, and read there without a copy.
 			if (hasChanged) current = await currentOf(topic, dependencies);
 			hasBegun = true;
 			begin(current);
@@ -35,7 +37,10 @@ export function createTopics(dependencies: TopicsDependencies): FollowTopic {
 	};
 }
 
-/** The results that stand now: a transaction's status, or a bundle's in each of its blocks. None of what is unknown. */
+/**
+ * The current results: a transaction's status, or a bundle's in each of its blocks. Empty if it is
+ * unknown.
+ */
 async function currentOf(
 	topic: string,
 	{ records, statusView, bundles }: TopicsDependencies,

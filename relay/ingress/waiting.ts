@@ -1,5 +1,6 @@
-// What the relay's ports answer while it waits for its node: /livez, /metrics and pages as always, /readyz with the reason, and to
-// JSON-RPC that it is not ready. The servers of the ingress then take over the ports and connections.
+// Answers on the relay's ports while it waits for its node. /livez, /metrics and pages answer as
+// always, /readyz gives the reason, and JSON-RPC answers that the relay is not ready. The servers
+// of the ingress then take over the ports and connections.
 
 import { addressReader } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -26,7 +27,7 @@ import { createPages } from "../../shared/pages/pages.ts";
 import { ENDPOINTS, type SubmissionPath } from "../domain/endpoints.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 
-/** The relay's ports, and the limits of what comes in by them. */
+/** The relay's ports, and the limits of incoming connections and requests. */
 export interface DoorOptions {
 	readonly host: string;
 	readonly port: number;
@@ -78,7 +79,7 @@ const REFUSING_WEBSOCKET: UpgradeHandler = {
 	stop: async () => {},
 };
 
-/** The servers by the names of those that take over from them. */
+/** The waiting servers, under the names of the servers that take over from them. */
 export class WaitingServers {
 	readonly #options: DoorOptions;
 	readonly #dependencies: WaitingDependencies;
@@ -95,7 +96,10 @@ export class WaitingServers {
 		return this.#servers.size > 0;
 	}
 
-	/** Listens, and says why the relay waits, which is public. Called again it only changes the reason. Throws ListenError. */
+	/**
+	 * Listens, and shows the reason of the wait, which is public. A later call only changes the
+	 * reason. Throws ListenError.
+	 */
 	async start(reason: string): Promise<void> {
 		this.#reason = reason;
 		if (this.#servers.size > 0) return;
@@ -109,17 +113,20 @@ export class WaitingServers {
 		});
 	}
 
-	/** What the relay waited for is there. */
+	/** The wait is over, and the relay starts. */
 	goOn(): void {
 		this.#reason = STARTING;
 	}
 
-	/** For the server of this name. Requests in flight are still answered here. */
+	/**
+	 * Leaves the port and connections to the server of this name. Requests in flight are still
+	 * answered here.
+	 */
 	leave(name: string): Handover | undefined {
 		return this.#servers.get(name)?.leave(true);
 	}
 
-	/** Stops what has not been taken over. */
+	/** Stops the servers that no other server has replaced. */
 	async stop(): Promise<void> {
 		const servers = [...this.#servers.values()];
 		this.#servers = new Map();

@@ -17,7 +17,10 @@ export class OtherChainError extends Error {
 	}
 }
 
-/** Binds the store to the chain at the first start; throws {@link OtherChainError} or OtherFormatError if it is not ours. */
+/**
+ * Binds the store to the chain at the first start. Throws {@link OtherChainError} or
+ * OtherFormatError if the store is not this relay's.
+ */
 export async function bindToChain(kv: KeyValueStore, chainId: bigint, genesisHash: string): Promise<void> {
 	await checkFormat(kv);
 	const identity = `${chainId} ${genesisHash}`;

@@ -1,4 +1,5 @@
-// The methods that only relays call, of the core: what an edge needs to know for an answer that it makes itself.
+// The core's methods that only relays call. Each returns data that an edge needs for its own
+// answer.
 
 import { z } from "zod";
 import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -76,7 +77,7 @@ export const core_state = coreMethod({
 	handle: (_params, _context, { state }) => state(),
 });
 
-/** All of them. */
+/** All methods between relays. */
 export const BETWEEN_RELAYS = [
 	core_pendingTransaction,
 	core_pendingNonce,

@@ -183,7 +183,10 @@ export const eth_callMany = relayMethod({
 	},
 });
 
-/** Decodes the transactions of a bundle. Throws RpcError with the malformed element's name, as `nameOf` says. */
+/**
+ * Decodes the transactions of a bundle. Throws RpcError with the malformed element's name, from
+ * `nameOf`.
+ */
 export async function readElements(
 	elements: readonly (string | Uint8Array)[],
 	context: CallContext,
@@ -207,7 +210,10 @@ function readElement(one: string | Uint8Array, name: string): TransactionsReques
 	throw new RpcError("invalidParams", `invalid params: ${name}: ${decoded.message}`);
 }
 
-/** The results of transactions that are mined together or not at all: if one fails, all do, and those behind it do not run. */
+/**
+ * The results of transactions that are mined together or not at all. If one fails, all fail, and
+ * those behind it do not run.
+ */
 function asBundle(alone: readonly CallResult[]): readonly CallResult[] {
 	const failed = alone.findIndex(({ error }) => error !== undefined);
 	if (failed < 0) return alone;

@@ -1,5 +1,5 @@
-// The methods for polled filters of logs and of blocks. One for pending transactions can be made, but not polled: see
-// shared/jsonrpc/pendingTransactions.ts.
+// The methods for polled filters of logs and of blocks. A filter for pending transactions can be
+// made, but not polled: see shared/jsonrpc/pendingTransactions.ts.
 
 import { z } from "zod";
 import { clientOf } from "../../../shared/client.ts";
@@ -13,7 +13,7 @@ const HEAVY = 10;
 
 const id = z.string({ error: "expected the id of a filter" });
 
-/** The id of a filter to be polled. Throws an RpcError if it is one for pending transactions. */
+/** The id of a filter to poll. Throws an RpcError if the filter is for pending transactions. */
 function polled(wanted: string): string {
 	if (wanted === PENDING_ID) throw NO_PENDING_TRANSACTIONS;
 	return wanted;
@@ -41,7 +41,7 @@ export const eth_newBlockFilter = relayMethod({
 export const eth_newPendingTransactionFilter = relayMethod({
 	name: "eth_newPendingTransactionFilter",
 	summary: "Makes a filter whose polls are refused: pending transactions are private.",
-	// go-ethereum's flag for whole transactions in the place of hashes.
+	// go-ethereum's flag for whole transactions instead of hashes.
 	params: [{ name: "full", schema: z.unknown().optional().describe("taken, without effect") }],
 	result: z.string().describe("the filter's id"),
 	handle: () => PENDING_ID,

@@ -37,7 +37,7 @@ import {
 	eth_sendRawTransactionSync,
 } from "./transactions.ts";
 
-/** Those that every relay answers by itself. */
+/** The methods that every relay answers by itself. */
 export const EDGE_METHODS = [
 	eth_getTransactionCount,
 	eth_getTransactionByHash,
@@ -58,7 +58,7 @@ export const EDGE_METHODS = [
 	rpc_discover,
 ] as const;
 
-/** Those that only the core answers. */
+/** The methods that only the core answers. */
 export const CORE_METHODS = [
 	eth_sendRawTransaction,
 	eth_sendRawTransactionSync,
@@ -75,10 +75,13 @@ export const CORE_METHODS = [
 	service_transactionStatuses,
 ] as const;
 
-/** All that clients may call. */
+/** All methods that clients may call. */
 export const METHODS = [...CORE_METHODS, ...EDGE_METHODS] as const;
 
-/** Runs the core's methods for other relays, with what a call weighs more in a limit of theirs. */
+/**
+ * Runs the core's methods for other relays. Extra costs of a call go to `charge`, since the
+ * client's rate limit is at the edge.
+ */
 export function coreCalls(needs: CoreNeeds) {
 	const methods = new Map([...CORE_METHODS, ...BETWEEN_RELAYS].map((one) => [one.name as string, one]));
 	return (

@@ -1,5 +1,6 @@
-// What a client sees of its own bundles: the list of them, the figures by day, and both in the shapes of Flashbots' methods. A client is
-// whom bundleReaders.ts says: over HTTP who has signed the request, else the network address.
+// A client's view of its own bundles: their list, their figures by day, and both in the shapes of
+// Flashbots' methods. bundleReaders.ts identifies the client: over HTTP by the signature of the
+// request, else by the network address.
 
 import { z } from "zod";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
@@ -14,7 +15,7 @@ import { type CoreNeeds, coreMethod } from "../methodDependencies.ts";
 const MAX_BUNDLES = 500;
 const MAX_DAYS = 1_000;
 
-/** A page of a list: how many entries at most. */
+/** The parameter that limits the entries of a page. */
 function limitOf(most: number, usual: number) {
 	const error = `expected a whole number from 1 to ${most}`;
 	return z.int({ error }).min(1, { error }).max(most, { error }).default(usual);
@@ -26,7 +27,10 @@ const DAYS = "expected {limit}";
 const wei = z.string().describe("wei as decimal text");
 const time = z.string().describe("ISO 8601");
 
-/** Throws RpcError to an unsigned client of a proxy, whose address it may share with everybody, and for a bad signature. */
+/**
+ * The reader of the request. Throws RpcError for a bad signature, and for an unsigned client of a
+ * proxy, whose address all its clients may share.
+ */
 function readerHere(context: OwnerContext, { verifyRead }: Pick<CoreNeeds, "verifyRead">): BundleReader {
 	const reader = bundleReader(context, verifyRead);
 	if ("error" in reader) throw new RpcError("invalidRequest", `invalid request: ${reader.error}`);
@@ -110,7 +114,7 @@ export const service_searcherStats = coreMethod({
 	},
 });
 
-/** As libraries send it. */
+/** The parameter as libraries send it. */
 const bundleInBlock = exactObject(
 	{ bundleHash: hash, blockNumber: quantity },
 	"expected {bundleHash, blockNumber}",

@@ -74,7 +74,10 @@ function readHash(given: unknown, name: string): string {
 	return hash;
 }
 
-/** Sends what stands now at once. What is unknown, or another client's, sends nothing until it comes. */
+/**
+ * Subscribes, and sends the current results at once. An unknown topic, or another client's, sends
+ * nothing until a result comes.
+ */
 function subscribeTo(
 	topic: string,
 	connection: Connection,

@@ -80,7 +80,7 @@ export const eth_sendRawTransactionSync = coreMethod({
 export const eth_sendPrivateTransaction = relayMethod({
 	name: "eth_sendPrivateTransaction",
 	summary: "Not supported: eth_sendRawTransaction never shares transactions in the public mempool.",
-	// Any parameters are taken, so that each client gets this error and not one about them.
+	// Accepts any parameters, so that each client gets this error and not one about its parameters.
 	params: [
 		{ name: "transaction", schema: z.unknown().optional() },
 		{ name: "options", schema: z.unknown().optional() },
@@ -145,8 +145,9 @@ export const eth_getTransactionCount = relayMethod({
 type NotRejected = Exclude<SubmitOutcome, { readonly outcome: "rejected" }>;
 
 /**
- * Submits `raw` with the options of the request's path and query; resolves once it is on disk. Throws RpcError: `rejected` for
- * a rejection, `limit` if the client has used its share of the pool, `invalidParams` for a bad query; and the submitter's errors.
+ * Submits `raw` with the options of the request's path and query. Resolves once it is on disk.
+ * Throws RpcError: `rejected` for a rejection, `limit` if the client has used its quota of the
+ * pool, `invalidParams` for a bad query. Also throws the submitter's errors.
  */
 async function submitRaw(
 	raw: Uint8Array,
@@ -169,11 +170,12 @@ async function submitRaw(
 	});
 	if (outcome.outcome !== "rejected") return outcome;
 	const { code, message, data } = outcome.rejection;
-	// The message is go-ethereum's, which wallets know; the data spares clients from matching it.
+	// The message is go-ethereum's, which wallets know. With the data, clients need not match the
+	// message.
 	throw new RpcError(code === "CLIENT_FULL" ? "limit" : "rejected", message, { reason: code, ...data });
 }
 
-/** Paths on which JSON-RPC is taken; `/` and `/ws` are `/fast`. */
+/** Paths that accept JSON-RPC; `/` and `/ws` are `/fast`. */
 export const RPC_PATHS: readonly string[] = ["/", "/ws", ...Object.keys(ENDPOINTS).map((name) => `/${name}`)];
 
 function submissionPath(path: string): SubmissionPath {
@@ -181,7 +183,7 @@ function submissionPath(path: string): SubmissionPath {
 	return isSubmissionPath(name) ? name : DEFAULT_PATH;
 }
 
-/** What decides whether Flashbots' parameters can be honoured. */
+/** The settings that decide whether Flashbots' parameters can be honoured. */
 type QueryNeeds = Pick<CoreNeeds, "buildersOf" | "refundPercent" | "txTtlBlocks">;
 
 /** The options of a request. Throws RpcError `invalidParams` naming the parameter and what was expected. */
