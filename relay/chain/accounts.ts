@@ -1,6 +1,6 @@
-// Account states, each read from the node once per head, in batches. They are read at the head's hash, since a node behind a load
-// balancer may have another block of that number. Clients are served in fair order, so that one with thousands of accounts does not
-// delay the others.
+// Account states, each read from the node once per head, in batches. They are read at the head's
+// hash, since a node behind a load balancer may have another block of that number. Clients are
+// served in fair order. So a client with thousands of accounts does not delay the others.
 
 import { isDeepStrictEqual } from "node:util";
 import type { LRUCache } from "lru-cache";
@@ -37,16 +37,19 @@ export interface NodeAccountsDependencies {
 	readonly log: Logger;
 }
 
-/** Accounts cached; the least recently used is dropped first. */
+/** Maximum number of cached accounts; the least recently used is dropped first. */
 const MAX_ACCOUNTS = 100_000;
-/** More than the node answers within a second. Beyond it, the newest read of the client with the most waiting accounts is shed. */
+/**
+ * More reads than the node answers within a second. Beyond this, the newest read of the client with
+ * the most waiting accounts is shed.
+ */
 const MAX_WAITING = 20_000;
 /** Calls for one account: nonce, balance, code; for `latest` also eth_blockNumber before and after them. */
 const CALLS = 3;
 const CALLS_LATEST = 5;
 /** Accounts asked for in one request. */
 const BATCH_ACCOUNTS = 100;
-/** Lookups of one answer that are resolved before other work gets a turn. */
+/** Lookups of one answer that are resolved before other work gets the event loop. */
 const SETTLED_AT_ONCE = 8;
 /** Requests in flight at once; lookups made meanwhile wait for the next one. */
 const BATCHES_AT_ONCE = 4;
@@ -89,7 +92,10 @@ export class NodeAccounts implements Accounts {
 	/** Lookups at the tracked head, answered or in flight. */
 	readonly #states: LRUCache<string, Lookup>;
 	#head: Pick<Header, "number" | "hash"> | null = null;
-	/** Whether the node reads accounts at a block's hash (EIP-1898). If not, they are read by number, and twice. Null: not known yet. */
+	/**
+	 * Whether the node reads accounts at a block's hash (EIP-1898); null while not known. If not,
+	 * they are read by number, and twice.
+	 */
 	#knowsHashes: boolean | null = null;
 	/** Counts the heads that were set, because two may have the same number. */
 	#epoch = 0;
@@ -119,8 +125,9 @@ export class NodeAccounts implements Accounts {
 	}
 
 	/**
-	 * State of `address` after the tracked head. If the node fails, or does not have that block yet (one of many behind a
-	 * load balancer), it is asked again. Throws an UpstreamError after the deadline without an answer.
+	 * State of `address` after the tracked head. If the node fails, or does not have that block yet
+	 * (one of many behind a load balancer), the read is repeated. Throws an UpstreamError after the
+	 * deadline without an answer.
 	 */
 	async get(address: string, client: string, urgent = false): Promise<AccountState> {
 		const key = address.toLowerCase();
@@ -137,7 +144,7 @@ export class NodeAccounts implements Accounts {
 	async fresh(address: string, client: string): Promise<AccountState> {
 		const key = address.toLowerCase();
 		const state = await this.#answer({ address: key, client, urgent: true, latest: true });
-		// A node behind a load balancer may lag the head that is tracked.
+		// A node behind a load balancer may lag behind the tracked head.
 		return state.block < (this.#head?.number ?? 0) ? this.get(key, client, true) : state;
 	}
 
@@ -159,7 +166,7 @@ export class NodeAccounts implements Accounts {
 			const epoch = this.#epoch;
 			try {
 				const state = await this.#lookUp(question, late);
-				// The head has changed meanwhile: read once more, so that the state is rarely an old one.
+				// The head has changed meanwhile. One more read makes an old state unlikely.
 				if (epoch === this.#epoch || question.latest) return state;
 				return await this.#lookUp(question, late);
 			} catch (thrown) {
@@ -227,12 +234,13 @@ export class NodeAccounts implements Accounts {
 		const calls = lookups.flatMap((lookup) => callsFor(lookup, block));
 		const read = () => this.#node.batch(calls, this.#timeoutMs);
 		try {
-			// Two answers of a block of another fork are less likely than one.
+			// A read by number may reach a block of another fork. Two such answers are less likely
+			// than one.
 			const [answers = [], again] = await Promise.all(byHash ? [read()] : [read(), read()]);
 			if (this.#knowsHashes === null) this.#learn(answers);
 			let next = 0;
 			for (const [i, lookup] of lookups.entries()) {
-				// Resolving many callers at once would hold up everything else.
+				// Resolving many callers at once would delay all other work.
 				if (i % SETTLED_AT_ONCE === SETTLED_AT_ONCE - 1) await nextTurn();
 				const from = next;
 				next += lookup.latest ? CALLS_LATEST : CALLS;
@@ -253,7 +261,10 @@ export class NodeAccounts implements Accounts {
 		}
 	}
 
-	/** Learns whether the node reads at a block's hash. One that has done so may answer the same error where it lacks a block. */
+	/**
+	 * Learns whether the node reads at a block's hash. A node that has done so may later give the
+	 * same error for a block that it lacks.
+	 */
 	#learn(answers: readonly RpcAnswer[]): void {
 		if (answers.every((answer) => answer.ok)) this.#knowsHashes = true;
 		if (!answers.some(isRefusal)) return;
@@ -267,7 +278,8 @@ export class NodeAccounts implements Accounts {
 			if (this.#states.peek(address) === lookup) this.#states.delete(address);
 		} else {
 			lookup.state = outcome;
-			// A command to a dev node changes an account without a block: it is read again.
+			// A command to a dev node changes an account without a block, so the state is read
+			// again.
 			if (lookup.latest && outcome.block === this.#head?.number) this.#states.delete(address);
 		}
 		lookup.finish(outcome);
@@ -286,7 +298,10 @@ function batchKey({ address, latest }: Question): string {
 	return latest ? `latest ${address}` : address;
 }
 
-/** At the latest block, the block number is read before and after: only if both agree is the state's block known. */
+/**
+ * The calls for one account. At the latest block, the block number is read before and after: the
+ * state's block is known only if both agree.
+ */
 function callsFor(
 	{ address, latest }: Lookup,
 	head: string | { readonly blockHash: string },

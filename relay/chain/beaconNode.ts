@@ -1,6 +1,6 @@
-// Follows a consensus node's `payload_attributes` events, which tell PREVRANDAO, the parent beacon block's root and the time of
-// the next block, so that simulations run with the real ones. What the relay can't use is left out: without the consensus node
-// these values are random, as they are for everybody who does not ask one.
+// Follows a consensus node's `payload_attributes` events. They announce the next block's
+// PREVRANDAO, the root of its parent beacon block and its time. Simulations use these values.
+// Missing or unusable values are random in simulations, as for everybody without a consensus node.
 // https://ethereum.github.io/beacon-APIs/#/Events/eventstream
 
 import type { LookupFunction } from "node:net";
@@ -36,7 +36,10 @@ export interface BeaconNodeDependencies {
 const TOPIC = "payload_attributes";
 /** Time to the first bytes of the answer, in ms. */
 const OPEN_MS = 10_000;
-/** A stream that says nothing for so many slots, and at least so many ms, is opened again: nodes send comments or each slot's event. */
+/**
+ * How long a stream may be silent before it is opened again: at least this many slots and this many
+ * ms. Nodes send comments or each slot's event.
+ */
 const SILENT_SLOTS = 4;
 const MIN_SILENCE_MS = 60_000;
 /** Pauses between two tries, doubled each time, in ms. */
@@ -46,12 +49,12 @@ const LONGEST_PAUSE_MS = 10_000;
 const MAX_EVENT_CHARS = 64 * 1024;
 /** Parents whose attributes are kept: the node may be ahead of the relay, and go back. */
 const KEPT = 16;
-/** Heads in a row without attributes, after which the operator is told. */
+/** Heads in a row without attributes before the operator is warned. */
 const MISSED_HEADS = 3;
 const SETTING = "BEACON_URL";
 const UNUSABLE = "the consensus node can't be used: simulations have a random PREVRANDAO and beacon root";
 
-/** One event stream at a time, and what it has told of the last heads. */
+/** Reads one event stream at a time, and remembers its attributes of the last heads. */
 export class BeaconNode implements Component {
 	readonly name = "beacon node";
 	readonly #options: BeaconNodeOptions;
@@ -64,9 +67,12 @@ export class BeaconNode implements Component {
 	#head: string | null = null;
 	#missed = 0;
 	#isOpen = false;
-	/** Whether this stream has told something of use. */
+	/** Whether this stream has delivered usable attributes. */
 	#hasTold = false;
-	/** Why it can't be used, as the operator was told; null: it can, "": nothing was told yet. */
+	/**
+	 * The last logged reason why the node can't be used. Null: it can be used. "": nothing is
+	 * logged yet.
+	 */
 	#told: string | null = "";
 
 	constructor(options: BeaconNodeOptions, dependencies: BeaconNodeDependencies) {
@@ -75,12 +81,15 @@ export class BeaconNode implements Component {
 		this.#http = new HttpClient({ url: options.url, connections: 1 }, dependencies);
 	}
 
-	/** What was published of the block on top of the block with this hash; null if nothing of use was. */
+	/**
+	 * The attributes of the block on top of the block with this hash; null if no usable ones were
+	 * published.
+	 */
 	attributesAfter(hash: string): PayloadAttributes | null {
 		return this.#known.get(hash) ?? null;
 	}
 
-	/** The relay's head is now the block with this hash. */
+	/** Sets the relay's head to the block with this hash. */
 	headCame(hash: string): void {
 		const isMissing = this.#head !== null && !this.#known.has(this.#head);
 		this.#missed = isMissing ? this.#missed + 1 : 0;
@@ -112,7 +121,8 @@ export class BeaconNode implements Component {
 			const fault = await this.#readStream();
 			this.#isOpen = false;
 			if (signal.aborted) return;
-			// A stream that told something and ended, as balancers end each after a while, is only opened again.
+			// A stream that delivered attributes and then ended is only opened again: load
+			// balancers end each stream after a while.
 			failures = this.#hasTold ? 0 : Math.min(failures + 1, 16);
 			if (failures > 0) this.#tellFault(fault);
 			const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
@@ -158,7 +168,8 @@ export class BeaconNode implements Component {
 		if (attributes === null) return;
 		const { parentHash, timestamp } = attributes;
 		const known = this.#known.get(parentHash);
-		// Of the same parent only a later slot's are news: the slot before it has passed without a block.
+		// For the same parent, only the attributes of a later slot are new: the slot before it has
+		// passed without a block.
 		if (known !== undefined && timestamp <= known.timestamp) return;
 		this.#hasTold = true;
 		this.#known.delete(parentHash);
@@ -175,7 +186,7 @@ export class BeaconNode implements Component {
 		this.#tellProblem(JSON.stringify(fault), { fault, ...(hint === null ? {} : { hint }) });
 	}
 
-	/** Logs a problem, each once until another one comes or it is over. */
+	/** Logs a problem once, until another one comes or it is over. */
 	#tellProblem(problem: string, fields: Parameters<Logger["warn"]>[1]): void {
 		if (this.#told === problem) return;
 		this.#told = problem;
@@ -202,8 +213,8 @@ function encodingsIn({ headers }: HttpHead): readonly string[] {
 }
 
 /**
- * The attributes in the data of a `payload_attributes` event; null if they are malformed. The fee recipient in them is the
- * operator's own or none, and the builders' coinbase is another.
+ * The attributes in the data of a `payload_attributes` event; null if they are malformed. Their fee
+ * recipient is the operator's own or none, so it is not the builders' coinbase.
  */
 export function readAttributes(data: string): PayloadAttributes | null {
 	let event: unknown;

@@ -1,4 +1,5 @@
-// Reads the logs of single blocks. Each block is read once, however many clients ask for its logs.
+// Reads the logs of single blocks. Each block is read once, no matter how many clients ask for its
+// logs.
 
 import { LRUCache } from "lru-cache";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -10,13 +11,13 @@ import type { NodeReader } from "./nodeReader.ts";
 const LOGS_MS = 3_000;
 /** Blocks whose logs are cached; reorganisations do not go further back in practice. */
 const KEPT_BLOCKS = 64;
-/** The logs of so many bytes are cached: those of five minutes of mainnet. */
+/** Bytes of cached logs, enough for five minutes of mainnet. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 /** Maximum size of an answer in bytes; mainnet blocks have under a million. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** What a block without logs takes in the cache. */
+/** Bytes that each block takes in the cache besides its logs. */
 const ENTRY_BYTES = 1_024;
-/** The feed's, which is nobody's and goes first. */
+/** The client of the feed's reads, which belong to no client and go first. */
 const FEED = { client: "", urgent: true };
 
 export class BlockLogs {
@@ -27,7 +28,7 @@ export class BlockLogs {
 		sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES,
 	});
 	readonly #reading = new Map<string, Promise<LogTable>>();
-	/** Answers are long, and are read in turns of the event loop. */
+	/** Answers are long, so they are read in turns of the event loop. */
 	readonly #turns = new FairScheduler({ concurrency: 2, maxWaiting: Number.POSITIVE_INFINITY });
 
 	constructor(dependencies: { readonly node: Pick<NodeReader, "call"> }) {

@@ -1,5 +1,6 @@
-// The coinbases of the last 64 blocks. The next block's coinbase is not known beforehand, so simulations draw one of these,
-// each as likely as it was frequent. Contracts then can't tell a simulation by an unusual coinbase or balance.
+// The coinbases of the last 64 blocks. The next block's coinbase is not known beforehand, so
+// simulations draw one of these, each in proportion to its frequency. So contracts can't recognise
+// a simulation by an unusual coinbase or balance.
 
 import { randomInt } from "node:crypto";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
@@ -47,7 +48,7 @@ export class Coinbases {
 		}
 	}
 
-	/** A random one in lower case; the zero address before the first block. */
+	/** A random coinbase in lower case; the zero address before the first block. */
 	draw(): string {
 		const miners = [...this.#miners.values()];
 		return miners[randomInt(Math.max(miners.length, 1))] ?? `0x${"0".repeat(40)}`;

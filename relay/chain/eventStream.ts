@@ -1,4 +1,5 @@
-// Cuts a stream of server-sent events into events, whatever pieces it comes in. An event that is too large is left out whole.
+// Splits a stream of server-sent events into events, no matter how the bytes are divided. An event
+// that is too large is dropped as a whole.
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 
 /** One event. */
@@ -22,7 +23,7 @@ export class EventStreamReader {
 	/** Characters of the event so far. */
 	#size = 0;
 
-	/** Events of more than `maxChars` characters are left out. */
+	/** Events of more than `maxChars` characters are dropped. */
 	constructor(options: { readonly maxChars: number }) {
 		this.#maxChars = options.maxChars;
 	}
@@ -44,7 +45,10 @@ export class EventStreamReader {
 		return events;
 	}
 
-	/** Adds to the line that has begun; of an event that is too large, only that it has one is kept. */
+	/**
+	 * Adds to the line that has begun. If the event is too large, it keeps only that the line is not
+	 * empty.
+	 */
 	#take(piece: string): void {
 		this.#size += piece.length;
 		this.#rest = this.#size > this.#maxChars ? (this.#rest || piece).slice(0, 1) : this.#rest + piece;

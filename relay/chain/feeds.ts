@@ -1,5 +1,6 @@
-// Publishes new heads and logs to websocket subscribers, in order and in the node's JSON. Logs of reverted blocks are sent
-// again as removed, like go-ethereum does. Without subscribers the node is not asked.
+// Publishes new heads and logs to websocket subscribers, in order and in the node's JSON. Logs of
+// reverted blocks are sent again as removed, as in go-ethereum. Without subscribers, nothing is
+// read from the node.
 
 import type { Background } from "../../shared/background.ts";
 import { nextTurn } from "../../shared/clock.ts";
@@ -21,7 +22,7 @@ interface FeedDependencies {
 	readonly publisher: Publisher & {
 		/** Whether `topic` has subscribers. */
 		hasSubscribers(topic: string): boolean;
-		/** Publishes results that are made already. */
+		/** Publishes serialized results. */
 		publishAll(topic: string, results: Results): void;
 		/** The rest, after `prefix`, of each subscribed topic that begins with it, and the client that subscribed first. */
 		subscribed(prefix: string): Iterable<{ readonly suffix: string; readonly client: string }>;
@@ -30,7 +31,7 @@ interface FeedDependencies {
 	readonly log: Logger;
 }
 
-/** Deadline of the headers, in ms: a late head is worth little. */
+/** Deadline of the headers, in ms: a late head is of little use. */
 const HEADERS_MS = 1_000;
 /** Heads, or chain updates, that may wait for the node; beyond that, the oldest are skipped. */
 const MAX_WAITING = 64;
@@ -65,7 +66,10 @@ function inBatches<T>(
 	};
 }
 
-/** The feed of `NEW_HEADS`: headers as in geth's `newHeads`, or the fields that the relay knows if the node fails. */
+/**
+ * The feed of `NEW_HEADS`: headers as in geth's `newHeads`. If the node fails, they have only the
+ * fields that the relay knows.
+ */
 export function createHeadFeed(
 	dependencies: FeedDependencies & { readonly node: Pick<NodeReader, "batch"> },
 ) {
@@ -94,7 +98,10 @@ export function createHeadFeed(
 	};
 }
 
-/** The feed of logs: its topics are `LOGS` followed by a filter as JSON. Equal filters are one topic, looked for once. */
+/**
+ * The feed of logs. Its topics are `LOGS` followed by a filter as JSON. Equal filters are one
+ * topic, which is searched once.
+ */
 export function createLogFeed(
 	dependencies: FeedDependencies & { readonly logs: BlockLogs; readonly turns: EventLoopQueue },
 ) {
@@ -115,7 +122,7 @@ export function createLogFeed(
 				});
 				if (looking.push(look) % FILTERS_A_TURN === 0) await nextTurn();
 			}
-			// The next block's logs come behind these for each subscriber.
+			// Wait, so that each subscriber gets the next block's logs after these.
 			await Promise.all(looking);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;

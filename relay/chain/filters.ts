@@ -1,6 +1,6 @@
-// Filters that clients poll (`eth_newFilter`, `eth_newBlockFilter`). Who knows a filter's random id may poll it, from whatever
-// address: wallets on the move change theirs. It expires when not polled for five minutes. All filters share one history of the
-// chain's changes.
+// Filters that clients poll (`eth_newFilter`, `eth_newBlockFilter`). Anybody who knows a filter's
+// random id may poll it, from any address: the address of a mobile wallet changes. A filter expires
+// after five minutes without a poll. All filters share one history of the chain's changes.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-eth
 
 import { randomBytes } from "node:crypto";
@@ -18,7 +18,7 @@ import type { Caller } from "../domain/ports.ts";
 import type { BlockLogs } from "./blockLogs.ts";
 
 interface Filter {
-	/** Who made it, and in whose share it counts. */
+	/** The client that made the filter; it counts against this client's quota. */
 	readonly client: string;
 	/** Null for a block filter. */
 	readonly logs: LogCriteria | null;
@@ -40,11 +40,14 @@ const LIFE_MS = 300_000;
 const MAX_FILTERS = 8_192;
 const MAX_PER_CLIENT = 64;
 const ID_BYTES = 16;
-/** Bytes of the polls of one request, as of the answer to any read; what does not fit comes with the next poll. */
+/**
+ * Maximum size of the polls of one request, in bytes, as for the answer to any read. The rest comes
+ * with the next poll.
+ */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-/** Bytes of polls that are not answered yet; a batch has them twice for a moment. */
+/** Maximum size of unanswered polls, in bytes. A batch has its polls twice for a moment. */
 const ANSWERS = { total: 64 * 1024 * 1024, perClient: 16 * 1024 * 1024 };
-/** Bytes of what filters took of a block, which equal ones share. */
+/** Maximum size of the cached results of filters, in bytes. Equal filters share a result. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 const EMPTY = Buffer.from("[]");
 const OPEN = Buffer.from("[");
@@ -65,14 +68,14 @@ export class PolledFilters {
 	readonly #shares = new Shares({ total: MAX_FILTERS, perClient: MAX_PER_CLIENT });
 	/** Bytes of answers that are not sent yet. */
 	readonly #answers = new Shares(ANSWERS);
-	/** By block and filter. */
+	/** Cached results, by block and filter. */
 	readonly #made = new LRUCache<string, Buffer>({
 		maxSize: KEPT_BYTES,
 		sizeCalculation: ({ length }, name) => length + name.length,
 	});
-	/** Of one request, which may be a batch. */
+	/** Bytes that each request, which may be a batch, has used. */
 	readonly #taken = new WeakMap<Caller["life"], number>();
-	/** The changes of the last {@link LIFE_MS}, and the count of older ones. */
+	/** The changes of the last {@link LIFE_MS}, and the number of older ones. */
 	#steps: Step[] = [];
 	#dropped = 0;
 
@@ -110,8 +113,9 @@ export class PolledFilters {
 	}
 
 	/**
-	 * The changes since the last call as a list: hashes of new blocks, or logs; those of some blocks, where all are more than an answer
-	 * may have, and the others at the next call. Throws RpcError, for an unknown id too.
+	 * The changes since the last call as a list: hashes of new blocks, or logs. If they exceed the
+	 * limit of an answer, it has those of the first blocks, and the next call gets the others.
+	 * Throws RpcError, for an unknown id too.
 	 */
 	async changes(id: string, { client, life }: Caller): Promise<JsonPieces> {
 		const filter = this.#use(id);
@@ -132,7 +136,10 @@ export class PolledFilters {
 		return new JsonPieces(pieces.length === 0 ? [EMPTY] : [...pieces, CLOSE]);
 	}
 
-	/** What the filter takes of a step, as the elements of a list, to be made when they are counted; null if that is nothing. */
+	/**
+	 * The size of the filter's results for a step, and a function that makes them as list elements;
+	 * null if there are none.
+	 */
 	async #found(
 		logs: LogCriteria | null,
 		{ hash, number, removed }: Step,
@@ -159,7 +166,10 @@ export class PolledFilters {
 		return elements;
 	}
 
-	/** Takes the bytes of an answer until its request is answered; false if the request or its client has too many. */
+	/**
+	 * Reserves the bytes of an answer until its request is answered. Returns false if the request
+	 * or its client has too many.
+	 */
 	#takes(client: string, life: Caller["life"], bytes: number): boolean {
 		const taken = this.#taken.get(life);
 		if (taken !== undefined && taken + bytes > MAX_ANSWER_BYTES) return false;
@@ -213,7 +223,7 @@ export class PolledFilters {
 	}
 }
 
-/** The same error as go-ethereum's, by which clients know that they must make it again. */
+/** go-ethereum's error, by which clients know that they must make the filter again. */
 function unknown(): RpcError {
 	return new RpcError("rejected", "filter not found");
 }

@@ -1,4 +1,5 @@
-// Asks the node for the rules of its forks: at the start, now and then, and when a fork that it has announced begins.
+// Reads the rules of the node's forks: at the start, now and then, and when an announced fork
+// begins.
 
 import type { Background } from "../../shared/background.ts";
 import { ForkSchedule } from "../../shared/ethereum/forkSchedule.ts";
@@ -19,7 +20,7 @@ export class ForkReader {
 	readonly #schedule: ForkSchedule;
 	readonly #dependencies: ForkReaderDependencies;
 	#isToldUnknown = false;
-	/** The fork of the next block as it was last told. */
+	/** The last logged fork of the next block. */
 	#toldFork: Fork | null = null;
 
 	constructor(options: { readonly chainId: bigint }, dependencies: ForkReaderDependencies) {
@@ -36,7 +37,7 @@ export class ForkReader {
 		return this.#schedule.at(timestamp);
 	}
 
-	/** Tells the next block, before which the node may have to be asked. */
+	/** Sets the next block. If the rules should be read again before it, starts that read. */
 	setNext(next: Pick<NextBlock, "number" | "timestamp">): void {
 		const fork = this.at(next.timestamp);
 		if (fork !== this.#toldFork) {
@@ -46,7 +47,7 @@ export class ForkReader {
 		if (this.#schedule.isDue(next)) this.#dependencies.background.run("fork rules", () => this.read());
 	}
 
-	/** Asks the node. If it does not answer, what is known stays. */
+	/** Reads the rules from the node. If it does not answer, the known rules stay. */
 	async read(): Promise<void> {
 		const { node, log } = this.#dependencies;
 		try {

@@ -1,5 +1,6 @@
-// What the next block requires of transactions: base fee, blob base fee, gas limit and the fork's rules. The fees come from the
-// node (`eth_feeHistory`), or else from the protocol's formulas.
+// The requirements of the next block for transactions: base fee, blob base fee, gas limit and the
+// fork's rules. The fees come from the node (`eth_feeHistory`), or else from the protocol's
+// formulas.
 
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { Slots } from "../../shared/ethereum/slots.ts";
@@ -20,14 +21,17 @@ const BLOB_UPDATE_FRACTION = 11_684_671n;
 const ELASTICITY = 2n;
 const MAX_CHANGE_DENOMINATOR = 8n;
 const GAS_PER_BLOB = 131_072n;
-/** Gas whose cost at the base fee a blob costs at least. https://eips.ethereum.org/EIPS/eip-7918 */
+/**
+ * Each blob costs at least as much as this much gas at the base fee.
+ * https://eips.ethereum.org/EIPS/eip-7918
+ */
 const BLOB_BASE_COST = 8_192n;
 const FEE_HISTORY_MS = 1_000;
 
 /**
- * Returns a function from a head to the next block; it never throws. Both fees come from `eth_feeHistory`. If the node does
- * not answer within a second, answers for another block or knows no blobs, {@link nextBaseFee} and {@link nextBlobBaseFee}
- * compute them. `slots` tells the time.
+ * Returns a function from a head to the next block; it never throws. Both fees come from
+ * `eth_feeHistory`. {@link nextBaseFee} and {@link nextBlobBaseFee} compute them if the node does
+ * not answer within a second, answers for another block or has no blobs. `slots` supplies the time.
  */
 export function nextBlockReader(
 	{ slots }: { readonly slots: Pick<Slots, "timestampAfter" | "stepMs"> },

@@ -1,4 +1,5 @@
-// Identifies the node and its chain at the start, waiting until it answers and is not far behind its chain.
+// Identifies the node and its chain at the start. Waits until the node answers and is not far
+// behind its chain.
 
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
@@ -12,18 +13,20 @@ export interface NodeProbe {
 	readonly chainId: bigint;
 	/** Lower-case. */
 	readonly genesisHash: string;
-	/** The node's `web3_clientVersion`, in 100 printable characters at most; "unknown" if it has none. */
+	/**
+	 * The node's `web3_clientVersion`, at most 100 printable characters; "unknown" if it has none.
+	 */
 	readonly clientVersion: string;
 }
 
 const PROBE_MS = 5_000;
 
-/** How many blocks the node may be behind the highest one that it knows of. */
+/** How many blocks the node may be behind the highest block that it knows. */
 const MAX_BLOCKS_BEHIND = 64n;
 
 /**
- * Reads the node's chain and version within five seconds. Throws an UpstreamError, or {@link NodeNotReadyError} if its answers
- * are no use yet.
+ * Reads the node's chain and version within five seconds. Throws an UpstreamError, or
+ * {@link NodeNotReadyError} if its answers are not usable yet.
  */
 export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<NodeProbe> {
 	const ask = (method: string, params: readonly unknown[]) => node.call({ method, params }, PROBE_MS);
@@ -47,11 +50,15 @@ function unusable(what: string, answer: RpcAnswer): NodeNotReadyError {
 	return new NodeNotReadyError(`the node answers ${what} ${how}`);
 }
 
-/** How far a node is behind its chain, by its answer to `eth_syncing`; null if it is not, or does not say. */
+/**
+ * How far a node is behind its chain, by its answer to `eth_syncing`; null if it is not behind, or
+ * does not say.
+ */
 function blocksBehind(syncing: unknown): string | null {
 	const { currentBlock, highestBlock } = fieldsOf(syncing) ?? {};
 	const [current, highest] = [parseNodeQuantity(currentBlock), parseNodeQuantity(highestBlock)];
-	// Nodes also say that they sync while they index old blocks, or are a block behind.
+	// Nodes also report that they sync while they index old blocks, or when they are one block
+	// behind.
 	if (current === null || highest === null || highest - current <= MAX_BLOCKS_BEHIND) return null;
 	return `it is at block ${current} of ${highest}`;
 }
@@ -61,7 +68,10 @@ function printable(version: unknown): string {
 	return version.replace(/[^\x20-\x7e]/g, "?").slice(0, 100);
 }
 
-/** The node answers, but is not of use yet. The message is for the operator, and public: it has no text of the node's. */
+/**
+ * The node answers, but is not usable yet. The message is for the operator and public, so it has no
+ * text of the node.
+ */
 class NodeNotReadyError extends Error {
 	readonly code = "NODE_NOT_READY";
 	constructor(message: string) {
@@ -84,13 +94,18 @@ export interface AwaitNodeOptions {
 	readonly chainId: bigint | undefined;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Called and awaited if the node is not of use yet, and when the reason changes. The reason is public. */
+	/**
+	 * Called and awaited if the node is not usable yet, and when the reason changes. The reason is
+	 * public.
+	 */
 	readonly onWait: (reason: string) => Promise<void> | void;
 	/** Ends the wait. */
 	readonly stopped: AbortSignal;
 }
 
-/** Waits for a node that is of use, for as long as it takes. Throws {@link WrongNodeError}, or StoppedError. */
+/**
+ * Waits for a usable node, without a time limit. Throws {@link WrongNodeError}, or StoppedError.
+ */
 export async function awaitNode(
 	node: Pick<JsonRpcClient, "call">,
 	options: AwaitNodeOptions,

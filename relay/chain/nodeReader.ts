@@ -78,8 +78,9 @@ export class NodeReader {
 	}
 
 	/**
-	 * One request. If it fails as one that is too large does, its first half is tried, down to a single call. Only a half that
-	 * works proves that the size was the problem, so an outage is neither mistaken for a limit nor made worse.
+	 * Sends one request. If it fails as a request that is too large does, its first half is tried,
+	 * down to a single call. Only a half that works proves that the size was the problem. So an
+	 * outage is neither mistaken for a limit nor made worse.
 	 */
 	async #piece(calls: readonly RpcCall[], until: number): Promise<RpcAnswer[]> {
 		const [only, ...others] = calls;
@@ -125,8 +126,9 @@ export class NodeReader {
 }
 
 /**
- * Whether a failed batch may have been too large. Servers answer with a status, with one error for all calls, or to the
- * first call alone (go-ethereum), or the answer itself was too large.
+ * Whether a failed batch may have been too large. Servers report this with a status, with one error
+ * for all calls, or with an error for the first call alone (go-ethereum). The answer itself may
+ * also have been too large.
  */
 function mayBeSize(thrown: unknown): boolean {
 	if (!(thrown instanceof UpstreamError)) return false;

@@ -1,5 +1,5 @@
-// Reads from the node for the relay's own methods. Equal ones in flight are sent once, like clients' reads, but none is cached. All
-// throw RpcError or ForeignRpcError, ready for the client.
+// Reads from the node for the relay's own methods. Equal reads in flight are sent once, like
+// clients' reads, but none is cached. All throw RpcError or ForeignRpcError, ready for the client.
 
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -13,7 +13,7 @@ export class NodeReads {
 		this.#passthrough = passthrough;
 	}
 
-	/** How many transactions the account has sent, those in the node's mempool included. */
+	/** How many transactions the account has sent, including those in the node's mempool. */
 	async pendingCount(address: string, caller: Caller): Promise<bigint> {
 		const count = parseNodeQuantity(await this.transactionCount(address, "pending", caller));
 		if (count !== null) return count;

@@ -1,6 +1,7 @@
-// Passes clients' standard reads on to the node. Other methods are refused: signing, mining, accounts, and those that depend on
-// one node's memory and fail behind a load balancer. Clients are served in fair order, so that slow reads of one do not block
-// others; equal reads in flight are sent once, and results that cannot change are cached.
+// Passes clients' standard reads on to the node. Other methods are refused: signing, mining,
+// accounts, and methods that depend on one node's memory and fail behind a load balancer. Clients
+// are served in fair order, so that slow reads of one do not block others. Equal reads in flight
+// are sent once, and results that cannot change are cached.
 
 import { LRUCache } from "lru-cache";
 import { type Clock, DeadlineError, systemClock, within } from "../../shared/clock.ts";
@@ -31,7 +32,7 @@ import type { Caller } from "../domain/ports.ts";
 import type { ToldChain } from "./toldChain.ts";
 
 export interface PassthroughOptions {
-	/** Light reads that may wait, and heavy ones too. Default 1,000. */
+	/** Maximum number of waiting light reads, and of waiting heavy ones. Default 1,000. */
 	readonly maxWaiting?: number;
 }
 
@@ -40,7 +41,7 @@ export interface PassthroughDependencies {
 	/** The tracked head, or null before the first one. */
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
-	/** Keeps the height that clients receive from falling. Default: it may. */
+	/** Keeps the height that clients receive from falling. Default: the height may fall. */
 	readonly told?: Pick<ToldChain, "tell">;
 	/** Cuts the operator's secrets out of the node's errors. Default: those of any node. */
 	readonly cutter?: Cutter;
@@ -50,19 +51,19 @@ export interface PassthroughDependencies {
 
 /** Size of the cache. */
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;
-/** When so many wait, the newest read of the client with the most waiting reads is shed. */
+/** Beyond this many waiting reads, the newest read of the client with the most is shed. */
 const MAX_WAITING = 1_000;
 /**
- * Reads in flight at once, half of them for a client that is alone. Light reads do not wait for heavy ones, each of which
- * may keep a core of the node busy.
+ * Reads in flight at once. A client that is alone may use half of them. Light reads do not wait for
+ * heavy ones, each of which may keep a core of the node busy.
  */
 const LIGHT_AT_ONCE = 24;
 const HEAVY_AT_ONCE = 12;
-/** Larger answers are not cached: a few would push out everything else. */
+/** Larger answers are not cached: a few would evict everything else. */
 const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 /** Larger answers are not passed on, so that all reads in flight fit into the process's memory. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-/** Reorganisations of Ethereum do not go so deep in practice. */
+/** In practice, no reorganisation of Ethereum is this deep. */
 const DEEP_BLOCKS = 64;
 const NOT_FOUND = -32601;
 /** How often the log says that the node denies its operator access, in ms. */
@@ -105,7 +106,7 @@ export class Passthrough {
 		});
 	}
 
-	/** The weight of `method` in the rate limit; undefined if it is not passed on. */
+	/** The cost of `method` in the rate limit; undefined if it is not passed on. */
 	weigh(method: string): number | undefined {
 		return READS.get(method)?.weight;
 	}
@@ -116,10 +117,11 @@ export class Passthrough {
 	}
 
 	/**
-	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the
-	 * node's error, whatever its code, without secrets. Throws RpcError: `methodNotFound` for a method that is not listed or
-	 * not known to the node, `limit` if the answer is too large or too many reads wait, `internal` with
-	 * `reason: "node unavailable"` if the node gave no answer, or denied its operator access.
+	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws
+	 * ForeignRpcError with any error of the node, without secrets. Throws RpcError:
+	 * `methodNotFound` for a method that is not listed or not known to the node, `limit` if the
+	 * answer is too large or too many reads wait, `internal` with `reason: "node unavailable"` if
+	 * the node gave no answer, or denied its operator access.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = READS.get(method);
@@ -127,7 +129,10 @@ export class Passthrough {
 		return this.#read({ method, params }, passed, caller);
 	}
 
-	/** The same for the relay's own reads, listed or not; never cached, and always parsed. `timeoutMs`: of a heavy read, in ms. */
+	/**
+	 * Like `call`, for the relay's own reads, listed or not; never cached, and always parsed.
+	 * `timeoutMs` makes it a heavy read with this deadline, in ms.
+	 */
 	async read(
 		method: string,
 		params: readonly unknown[],
@@ -222,16 +227,16 @@ export class Passthrough {
 		return height === Number(number) ? result : toQuantity(height);
 	}
 
-	/** The node's error as clients get it. */
+	/** The node's error in the form for clients. */
 	#verdict(method: string, { code, message, data }: NodeError): Error {
 		this.#log.debug("the node answered a read with an error", { method, code });
 		if (code === NOT_FOUND) return methodNotFound(method);
-		// That of another relay of ours.
+		// Another relay of ours, behind the node's URL, gives this error.
 		if (isOwnFault({ code, message }) && reasonOf(data) === NODE_UNAVAILABLE.reason) return unavailable();
 		return new ForeignRpcError(code, nodesWords(code, this.#cutter.text(message)), this.#cutter.value(data));
 	}
 
-	/** Denied access, for the key, the bill or a quota, needs the operator. */
+	/** Logs a failed read. Denied access, for the key, the bill or a quota, needs the operator. */
 	#noteFailure(method: string, { code, status }: UpstreamError): void {
 		const now = this.#clock.monotonic();
 		if (status === undefined || !ACCOUNT_STATUS.has(status) || now - this.#deniedAt < DENIED_EVERY_MS) {

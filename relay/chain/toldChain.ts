@@ -10,9 +10,11 @@ export interface ToldChainOptions {
 	readonly slot: SlotLength;
 }
 
-/** How long the node must be behind until the chain is taken to have gone back, in ms; at least a slot. */
+/**
+ * How long the node must be behind before the chain counts as rolled back, in ms; at least a slot.
+ */
 const BACK_MS = 10_000;
-/** Announced blocks that are remembered, as the tracker does. */
+/** Number of remembered announced blocks, the same as in the tracker. */
 const KEPT_BLOCKS = 128;
 
 export class ToldChain {
@@ -34,12 +36,15 @@ export class ToldChain {
 		this.#head = new ToldHead(waits, dependencies);
 	}
 
-	/** What clients are told where the node's head is `number`. */
+	/** The height that clients receive when the node's head is `number`. */
 	tell(number: number): number {
 		return this.#head.tell(number);
 	}
 
-	/** Takes a change of the chain, and returns the blocks that clients have not been told yet, oldest first. */
+	/**
+	 * Applies a change of the chain, and returns the blocks that were not announced to clients yet,
+	 * oldest first.
+	 */
 	onUpdate({ head, reverted, applied, gap }: ChainUpdate): readonly Block[] {
 		this.#forget();
 		const isBranch = applied.some(({ number, hash }) => (this.#hashes.get(number) ?? hash) !== hash);
@@ -53,7 +58,7 @@ export class ToldChain {
 		return news;
 	}
 
-	/** Forgets old blocks, and those of a chain that went back for good. */
+	/** Forgets old blocks, and the blocks above the height after a lasting rollback. */
 	#forget(): void {
 		const height = this.#head.number ?? 0;
 		for (const number of this.#hashes.keys()) {

@@ -25,8 +25,9 @@ export async function readBlock(json: unknown, recoveries: Pick<Recoveries, "eac
 		if (Array.isArray(transaction.authorizationList)) authorizations.push(...transaction.authorizationList);
 	}
 	const header = known(readHeader(block));
-	// The signers' nonces may have been raised. Those of invalid authorizations (wrong nonce, other chain) are included too,
-	// which only costs a read of the account. https://eips.ethereum.org/EIPS/eip-7702
+	// The signers' nonces may have been raised. Invalid authorizations (wrong nonce, other chain)
+	// are included too, which only costs a read of the account.
+	// https://eips.ethereum.org/EIPS/eip-7702
 	await recoveries.each(authorizations, null, (entry) => {
 		const authorization = readAuthorization(entry);
 		// A malformed entry is skipped, so that the relay can still follow the chain.

@@ -1,5 +1,6 @@
-// When heads arrived, how old the last one is, and how far this machine's clock is from the chain's. Ages are counted by arrival on
-// the monotonic clock, so that no clock that is off makes a chain that goes on look stale.
+// The arrival times of heads, the age of the last one, and the difference between this machine's
+// clock and the chain's. Ages count from the arrival on the monotonic clock. So a wrong clock does
+// not make a healthy chain look stale.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
@@ -13,28 +14,35 @@ export interface HeadTimesDependencies {
 interface Arrival {
 	/** Monotonic, in ms. */
 	readonly at: number;
-	/** This machine's time then, less the head's timestamp, in ms. */
+	/** This machine's time at the arrival minus the head's timestamp, in ms. */
 	readonly wallAgeMs: number;
-	/** The head's timestamp less the monotonic time, in ms: it grows while the node catches up. */
+	/** The head's timestamp minus the monotonic time, in ms: it grows while the node catches up. */
 	readonly leadMs: number;
 }
 
-/** Arrivals that are remembered: those of so many slots, and so many at most. */
+/** Remembered arrivals: those of this many slots, and at most this many. */
 const KEPT_SLOTS = 10;
 const KEPT = 64;
-/** A node whose chain gains more slots and more ms than this on the time that passes is catching up. */
+/**
+ * The node is catching up if its chain time gains more than this many slots and ms on the real
+ * time.
+ */
 const GAIN_SLOTS = 5;
 const GAIN_MS = 60_000;
-/** Arrivals of which the earliest counts for the difference, since a block may be late. */
+/**
+ * Number of arrivals from which the earliest counts for the difference, since a block may be late.
+ */
 const COMPARED = 5;
 /**
- * A block is never ahead of a true clock, and arrives within so many ms of its time, or within this part of a slot: under
- * EIP-7732 payloads come up to three quarters of a slot late.
+ * A block is never ahead of a correct clock. It arrives within this many ms of its time, or within
+ * this part of a slot: under EIP-7732, payloads come up to three quarters of a slot late.
  */
 const EARLY_MS = 2_000;
 const LATE_MS = 5_000;
 const LATE_SLOTS = 0.8;
-/** A difference is told anew if it has changed by this part, and by more than {@link LATE_MS}. */
+/**
+ * A difference is logged again if it has changed by this part, and by more than {@link LATE_MS}.
+ */
 const CHANGED = 0.5;
 
 export class HeadTimes {
@@ -43,7 +51,7 @@ export class HeadTimes {
 	readonly #log: Logger;
 	/** Oldest first. */
 	#arrivals: readonly Arrival[] = [];
-	/** Whether there was only one head since the start: when it really arrived at the node is unknown. */
+	/** Whether only one head has come since the start; its real arrival at the node is unknown. */
 	#isFirst = true;
 	#differenceMs = 0;
 
@@ -65,8 +73,9 @@ export class HeadTimes {
 	}
 
 	/**
-	 * Age of the last head in ms; Infinity before the first one. It is counted from its arrival. By its timestamp as well if it
-	 * is the first one, since a node that stopped long ago shows an old head, and while the node catches up.
+	 * Age of the last head in ms; Infinity before the first one. It counts from the head's arrival.
+	 * Its timestamp counts too if it is the first head, since a node that stopped long ago shows an
+	 * old head, and while the node catches up.
 	 */
 	ageMs(): number {
 		const last = this.#arrivals.at(-1);
@@ -103,7 +112,10 @@ export class HeadTimes {
 			});
 	}
 
-	/** 0 if it is not ahead; null if that can't be told yet. One late block proves nothing, nor does a node that catches up. */
+	/**
+	 * How far the clock is ahead, in ms; 0 if it is not ahead; null if that is not certain yet. One
+	 * late block proves nothing, and neither does a node that catches up.
+	 */
 	#aheadMs(last: Arrival): number | null {
 		const leastMs = Math.min(...this.#arrivals.slice(-COMPARED).map(({ wallAgeMs }) => wallAgeMs));
 		if (leastMs <= Math.max(LATE_MS, LATE_SLOTS * this.#slot.ms)) return 0;

@@ -19,11 +19,17 @@ import { HeadTimes } from "./headTimes.ts";
 import { BLOCK_TRIES, judgeLeap } from "./leap.ts";
 
 export interface HeadTrackerOptions {
-	/** Polling interval where heads are not announced, in ms. Default: a quarter of a slot, a second at most. */
+	/**
+	 * Polling interval without announced heads, in ms. Default: a quarter of a slot, a second at
+	 * most.
+	 */
 	readonly pollMs?: number | undefined;
 	/** Websocket for announced heads; if absent, heads are polled. */
 	readonly wsUrl?: string | undefined;
-	/** Polling interval where heads are announced, in ms, because rollbacks are not announced. Default: half a slot, at least 2 s. */
+	/**
+	 * Polling interval with announced heads, in ms, because rollbacks are not announced. Default:
+	 * half a slot, at least 2 s.
+	 */
 	readonly safetyPollMs?: number;
 	readonly limits?: WalkLimits;
 }
@@ -32,7 +38,7 @@ export interface HeadTrackerDependencies {
 	readonly node: Pick<JsonRpcClient, "call" | "batch">;
 	/** Describes the block after a head. */
 	readonly nextBlock: (head: Block) => Promise<NextBlock>;
-	/** Learns from the heads, before the block after them is described. */
+	/** Learns the slot length from the heads, before the block after them is described. */
 	readonly slots: Pick<Slots, "ms" | "missingBefore" | "came">;
 	readonly recoveries: Pick<Recoveries, "each">;
 	/** The chain that is followed. */
@@ -56,9 +62,12 @@ const MIN_SAFETY_POLL_MS = 2_000;
 const HISTORY_MS = 1_000;
 /** Pause before the next check if the node's answers were inconsistent, in ms. */
 const CHECK_AGAIN_MS = 250;
-/** How long the head must stay lower before a rollback is accepted, in ms, and at least half a slot: see `#isBelieved`. */
+/**
+ * How long the head must stay lower before a rollback is accepted, in ms, and at least half a slot;
+ * see `#isBelieved`.
+ */
 const BACK_MS = 1_000;
-/** Heads found by polling but not announced, after which the subscription is taken for dead. */
+/** Heads found by polling but not announced, after which the subscription counts as dead. */
 const UNANNOUNCED = 3;
 
 /** Follows the chain of one node, or of many behind a load balancer. */
@@ -79,7 +88,10 @@ export class HeadTracker implements Component {
 	#rest = new AbortController();
 	/** The last announced head, until it is tracked or a slot has passed (`until`, monotonic). */
 	#announced: { readonly hash: string; readonly until: number } | null = null;
-	/** The last two heads that one connection announced, where the later one is tracked and not behind the other. */
+	/**
+	 * The last two heads that one connection announced, if the later one is tracked and the earlier
+	 * one is not among its ancestors.
+	 */
 	#announcedBack: { readonly from: string; readonly to: string } | null = null;
 	/** The last head that the connection announced, or null. */
 	#lastAnnounced: string | null = null;
@@ -89,7 +101,7 @@ export class HeadTracker implements Component {
 	#checkAgain = false;
 	#isAgainDue = false;
 	#isUnavailable = false;
-	/** Why the last head that did not fit was refused, for a slot (`until`, monotonic). */
+	/** Why the last head that did not fit was refused; valid for a slot (`until`, monotonic). */
 	#misfit: { readonly trouble: string; readonly until: number } | null = null;
 
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
@@ -113,7 +125,10 @@ export class HeadTracker implements Component {
 		return this.#chain.at(-1) ?? null;
 	}
 
-	/** Whether the block with this hash is in the followed chain; null: its number is below the blocks that are remembered. */
+	/**
+	 * Whether the block with this hash is in the followed chain; null if its number is below the
+	 * remembered blocks.
+	 */
 	has(number: number, hash: string): boolean | null {
 		const first = this.#chain[0];
 		if (first === undefined || number < first.number) return null;
@@ -126,14 +141,18 @@ export class HeadTracker implements Component {
 	}
 
 	/**
-	 * Calls `listener` for each change, one at a time: the next change waits for its promise, and heads that arrive meanwhile
-	 * become one change. The first change after the start has `gap` set. An error of a listener is only logged.
+	 * Calls `listener` for each change, one at a time. The next change waits for its promise, and
+	 * heads that arrive meanwhile become one change. The first change after the start has `gap`
+	 * set. An error of a listener is only logged.
 	 */
 	subscribe(listener: (update: ChainUpdate) => Promise<void>): void {
 		this.#listeners.push(listener);
 	}
 
-	/** Gives the listeners the tracked head once more, as a change with a gap: for one that begins to listen. */
+	/**
+	 * Gives the listeners the tracked head once more, as a change with a gap, for a listener that
+	 * begins now.
+	 */
 	again(): void {
 		this.#isAgainDue = true;
 		this.#rest.abort();
@@ -149,7 +168,10 @@ export class HeadTracker implements Component {
 		return this.#isUnavailable;
 	}
 
-	/** What is wrong with the heads that the node has answered with in the last slot, for the operator; null: nothing. */
+	/**
+	 * The fault of the heads that the node has answered with in the last slot, for the operator;
+	 * null if there is none.
+	 */
 	get trouble(): string | null {
 		const misfit = this.#misfit;
 		return misfit === null || misfit.until < this.#dependencies.clock.monotonic() ? null : misfit.trouble;
@@ -193,7 +215,7 @@ export class HeadTracker implements Component {
 		const { pollMs = Math.min(MAX_POLL_MS, slots.ms / 4), safetyPollMs } = this.#options;
 		if (this.#isUnavailable) return pollMs;
 		if (this.#checkAgain) return Math.min(pollMs, CHECK_AGAIN_MS);
-		// Announced but not found yet: another node behind the load balancer has it.
+		// After an announcement without the head yet, another node behind the load balancer has it.
 		if (this.#subscription?.live !== true || this.#announced !== null) return pollMs;
 		return safetyPollMs ?? Math.max(MIN_SAFETY_POLL_MS, slots.ms / 2);
 	}
@@ -206,7 +228,7 @@ export class HeadTracker implements Component {
 		const hashes = this.#chain.map((block) => block.hash);
 		const at = hashes.indexOf(hash);
 		if (at >= 0) {
-			// One that is not tracked may be just being read.
+			// An announced head that is not tracked may be just being read.
 			const isBack = from !== null && !hashes.slice(0, at + 1).includes(from);
 			if (!isBack) return;
 			this.#announcedBack = { from, to: hash };
@@ -256,7 +278,10 @@ export class HeadTracker implements Component {
 		for (const listener of this.#listeners) await this.#call(listener, found.update);
 	}
 
-	/** The node's head with its transactions; null if it is the tracked one, or vanished before it was read. */
+	/**
+	 * The node's head with its transactions; null if it is the tracked head, or vanished before it
+	 * was read.
+	 */
 	async #newHead(): Promise<Block | null> {
 		const current = this.current();
 		// An announced head is most likely new, so its transactions are requested at once.
@@ -276,10 +301,11 @@ export class HeadTracker implements Component {
 	}
 
 	/**
-	 * Whether to accept the change. Behind a load balancer, "latest" may come from a node that lags, and then the head seems
-	 * to go back. So a lower head is accepted only if it stays, as after a real rollback (anvil_rollback, evm_revert), or if the
-	 * node has announced both heads in this order, as where the payload of a block is withheld (EIP-7732). Another branch is
-	 * accepted at once, unless the node is so far behind that it shares no known block.
+	 * Whether to accept the change. Behind a load balancer, "latest" may come from a node that
+	 * lags, and then the head seems to go back. So a lower head is accepted only in two cases.
+	 * Either it stays lower, as after a real rollback (anvil_rollback, evm_revert). Or the node has
+	 * announced both heads in this order, as when a block's payload is withheld (EIP-7732). Another
+	 * branch is accepted at once, unless the node is so far behind that it shares no known block.
 	 */
 	#isBelieved(update: ChainUpdate): boolean {
 		const isFarBehind = update.gap && update.head.number < (this.current()?.number ?? 0);
@@ -307,7 +333,10 @@ export class HeadTracker implements Component {
 		return false;
 	}
 
-	/** Shows the new blocks to the slots; after a start or a gap, with the blocks before them if the node tells these soon. */
+	/**
+	 * Gives the new blocks to the slots. After a start or a gap, adds the blocks before them if the
+	 * node answers soon.
+	 */
 	async #noteTimes({ applied }: ChainUpdate): Promise<void> {
 		const { slots, node } = this.#dependencies;
 		const [first] = applied;
@@ -338,7 +367,10 @@ export class HeadTracker implements Component {
 		return applied.length === 0 && back?.to === head.hash && reverted.some(({ hash }) => hash === back.from);
 	}
 
-	/** Null if the node does not have the block, whichever of several behind a load balancer answers. */
+	/**
+	 * The block with this hash; null if no answer has it. Asks several times, since one of several
+	 * nodes behind a load balancer may lack it.
+	 */
 	async #blockByHash(hash: string): Promise<Block | null> {
 		let json: unknown = null;
 		for (let left = BLOCK_TRIES; left > 0 && json === null; left--)
@@ -358,8 +390,8 @@ export class HeadTracker implements Component {
 	}
 
 	/**
-	 * Sends the call again every half second until an answer begins; rejects if all fail. A long answer would come later,
-	 * and take more memory, if it were asked for again.
+	 * Sends the call again every half second until an answer begins. Rejects if all fail. Once a
+	 * long answer has begun, asking again would delay it and take more memory.
 	 */
 	#firstAnswer(call: Parameters<JsonRpcClient["call"]>[0]): ReturnType<JsonRpcClient["call"]> {
 		const { node, clock } = this.#dependencies;

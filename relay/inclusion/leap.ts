@@ -1,4 +1,5 @@
-// Judges a head that does not lead to the followed chain block by block. Behind a load balancer it may be another chain's.
+// Judges a head that does not lead to the followed chain block by block. Behind a load balancer, it
+// may belong to another chain.
 
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Slots } from "../../shared/ethereum/slots.ts";
@@ -13,23 +14,30 @@ export interface LeapDependencies {
 	readonly chainId: bigint;
 }
 
-/** Whether the head may be followed. If not, `trouble` is the reason for the operator; null: it may be asked about again. */
+/**
+ * Whether the head may be followed. If not, `trouble` is the reason for the operator; null if a
+ * later check may succeed.
+ */
 export type LeapVerdict = { readonly ok: true } | { readonly ok: false; readonly trouble: string | null };
 
-/** Deadline of one question, in ms. */
+/** Deadline of one request, in ms. */
 const ASK_MS = 5_000;
-/** How often a block is asked for that one node behind a load balancer has and others do not. */
+/** How often a block is requested that one node behind a load balancer has and others do not. */
 export const BLOCK_TRIES = 4;
-/** How many times faster than expected blocks may come: slots may have become shorter. */
+/** How many times faster than expected blocks may come, since slots may have become shorter. */
 const HASTE = 4;
-/** Blocks that time never forbids. */
+/** A head may always be this many blocks ahead. */
 const ALWAYS = 64;
-/** Parents that are read to find the followed head where time forbids so many blocks. */
+/**
+ * Maximum number of parents to read in search of the followed head, if the head is ahead of the
+ * possible time.
+ */
 const MAX_PARENTS = 256;
 
 /**
- * Judges `head` for a relay that follows `tracked`, or nothing yet. The node must have it on this chain, and it may be as far ahead
- * as time allows, or its parents must lead to `tracked`. Throws UpstreamError.
+ * Judges `head` for a relay that follows `tracked`, or nothing yet. A node of this chain must have
+ * the head. The head must also be no further ahead than time allows, or its parents must lead to
+ * `tracked`. Throws UpstreamError.
  */
 export async function judgeLeap(
 	tracked: Header | null,
@@ -48,13 +56,16 @@ export async function judgeLeap(
 	return { ok: false, trouble };
 }
 
-/** The number of the last block that may have come since `tracked`. */
+/** The highest possible number of `head`, by the time since `tracked`. */
 function mostBlocks(tracked: Header, head: Header, { slots }: LeapDependencies): number {
 	const passedMs = (head.timestamp - tracked.timestamp) * 1_000;
 	return tracked.number + ALWAYS + Math.ceil((HASTE * passedMs) / slots.ms);
 }
 
-/** The chain of a node that has `head`; null if none was found. Asked for in one request, so that one node answers both. */
+/**
+ * The chain of a node that has `head`; null if none was found. One request has both calls, so that
+ * one node answers both.
+ */
 async function chainOf({ hash }: Header, { node }: LeapDependencies): Promise<bigint | null> {
 	const calls = [
 		{ method: "eth_chainId", params: [] },

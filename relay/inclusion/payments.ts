@@ -9,9 +9,9 @@ import { ACCOUNT_METHODS, fieldsOf, readAccount, readAddress } from "../domain/n
 import { address, hash as hashOf, quantity, record } from "./blockReader.ts";
 
 const ASK_MS = 5_000;
-/** The calls of 400,000 gas can be gigabytes as text: the node may give up. */
+/** The calls of 400,000 gas can be gigabytes as text, so the node may give up. */
 const CALLS = { tracer: "callTracer", timeout: "2s" };
-/** The balances before and after a transaction, whatever it called. */
+/** The balances before and after a transaction, regardless of its calls. */
 const BALANCES = {
 	tracer: "prestateTracer",
 	tracerConfig: { diffMode: true, disableCode: true, disableStorage: true },
@@ -54,7 +54,7 @@ export function paymentReader(dependencies: {
 		if (!answer.ok) throw new UpstreamError("notJsonRpc");
 		return fieldsOf(answer.result);
 	};
-	/** The trace as an object; null if the node gives none, or a fault that is one of `excused`. */
+	/** The trace as an object; null if the node gives none, or fails with a fault in `excused`. */
 	const trace = async (
 		hash: string,
 		options: Fields,
@@ -69,7 +69,10 @@ export function paymentReader(dependencies: {
 			throw thrown;
 		}
 	};
-	/** Wei that the coinbase has more behind the transaction than before it, by the block's access list; null without one. */
+	/**
+	 * Wei that the coinbase gained by the transaction, from the block's access list; null without
+	 * one.
+	 */
 	const listedGain = async (hash: string, block: PaidBlock): Promise<bigint | null> => {
 		const { accessListOf, coinbase, number, transactions } = block;
 		if (accessListOf === undefined) return null;
@@ -95,8 +98,8 @@ export function paymentReader(dependencies: {
 			return block === null ? null : readPaidBlock(block, hash);
 		},
 		/**
-		 * What a mined transaction brought to the coinbase, in wei: priority fees, and transfers including internal ones (null if
-		 * the node can't trace it). Throws an UpstreamError.
+		 * The wei that a mined transaction brought to the coinbase: priority fees, and transfers
+		 * including internal ones (null if the node can't trace it). Throws an UpstreamError.
 		 */
 		async brought(
 			hash: string,
@@ -110,13 +113,14 @@ export function paymentReader(dependencies: {
 			const isOwn = readAddress(receipt?.from) === block.coinbase;
 			const spent = isOwn ? gas * price : 0n;
 			const listed = await listedGain(hash, block);
-			// A list by which another's transaction brought less than its fees is not this block's.
+			// If the list shows less than the fees for another sender's transaction, it is not this
+			// block's list.
 			if (listed !== null && (isOwn || listed >= fees))
 				return { fees, transfers: atLeast0(listed + spent - fees) };
 			const calls = await trace(hash, CALLS, "tooLarge", "timeout");
 			if (calls !== null) return { fees, transfers: received(calls, block.coinbase) };
 			if (receipt?.status === "0x0") return { fees, transfers: 0n };
-			// Nobody hides what it pays behind calls that are too many to read.
+			// Nobody can hide a payment behind too many calls: the balances still show it.
 			const gained = gainOf(await trace(hash, BALANCES, "tooLarge"), block.coinbase);
 			if (gained === null) return { fees, transfers: null };
 			return { fees, transfers: atLeast0(gained + spent - fees) };
@@ -143,12 +147,12 @@ function atLeast0(wei: bigint): bigint {
 	return wei > 0n ? wei : 0n;
 }
 
-/** Wei that `account` has more behind the transaction than before it; null where the trace does not show that. */
+/** Wei that `account` gained by the transaction; null if the trace does not show that. */
 function gainOf(trace: Fields | null, account: string): bigint | null {
 	const [before, after] = [fieldsOf(trace?.pre), fieldsOf(trace?.post)];
 	if (before === null || after === null) return null;
 	const had = balanceIn(before, account) ?? 0n;
-	// What is not named behind it has not changed.
+	// An account without an entry after the transaction has not changed.
 	return (balanceIn(after, account) ?? had) - had;
 }
 

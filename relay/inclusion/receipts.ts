@@ -1,5 +1,6 @@
-// Reads from receipts where transactions were mined, and how they ended. Only the node's explicit null means "not mined", and only a
-// receipt of a block that we follow means "mined": behind a load balancer, a node may have another block for a moment.
+// Reads from receipts where transactions were mined, and with which result. Only the node's
+// explicit null means "not mined", and only a receipt of a followed block means "mined". Behind a
+// load balancer, a node may have another block for a moment.
 
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import {
@@ -23,7 +24,9 @@ const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
 /** Finds out from the node where transactions were mined. */
 export type ReceiptReader = ReturnType<typeof receiptReader>;
 
-/** Null: not mined. "unfollowed": the node says that a block has it which is not in the followed chain. */
+/**
+ * Null: not mined. "unfollowed": the node says that a block outside the followed chain contains it.
+ */
 export type FoundInclusion = Inclusion | "unfollowed" | null;
 
 interface ReceiptReaderDependencies {
@@ -32,7 +35,7 @@ interface ReceiptReaderDependencies {
 }
 
 export function receiptReader({ node, chain }: ReceiptReaderDependencies) {
-	/** What `read` makes of the answers to any number of calls, in their order. */
+	/** The results of `read` for the answers to any number of calls, in their order. */
 	const ask = async <T>(
 		calls: readonly RpcCall[],
 		read: (answer: RpcAnswer | undefined, index: number) => T,
@@ -51,7 +54,10 @@ export function receiptReader({ node, chain }: ReceiptReaderDependencies) {
 		await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, work));
 		return found;
 	};
-	/** Those in other blocks than the followed ones are "unfollowed"; of blocks before the remembered ones the node is asked again. */
+	/**
+	 * Marks inclusions in blocks outside the followed chain as "unfollowed". For blocks older than
+	 * the remembered ones, the node is asked again.
+	 */
 	const followed = async (found: readonly (Inclusion | null)[]): Promise<FoundInclusion[]> => {
 		const older = new Set<number>();
 		for (const one of found) if (one && chain.has(one.block, one.blockHash) === null) older.add(one.block);
@@ -63,7 +69,10 @@ export function receiptReader({ node, chain }: ReceiptReaderDependencies) {
 		});
 	};
 	return {
-		/** For each hash its inclusion in the followed chain up to `maxBlock`. Throws an UpstreamError. */
+		/**
+		 * For each hash, its inclusion in the followed chain up to `maxBlock`. Throws an
+		 * UpstreamError.
+		 */
 		async inclusions(hashes: readonly string[], maxBlock: number): Promise<FoundInclusion[]> {
 			const read = (answer: RpcAnswer | undefined, i: number) =>
 				readInclusion(hashes[i] ?? "", answer, maxBlock);

@@ -1,5 +1,6 @@
-// Makes the answer of `eth_createAccessList` from traces, for nodes whose own takes no state overrides (anvil): the accounts and slots that
-// the call touches, without those that cost nothing, and the gas that it uses with the list.
+// Makes the answer of `eth_createAccessList` from traces, for nodes whose own method accepts no
+// state overrides (anvil). The list has the accounts and slots that the call touches, without those
+// that cost nothing. The answer also has the gas that the call uses with the list.
 // https://github.com/ethereum/go-ethereum/blob/v1.17.8/internal/ethapi/api.go (AccessList)
 
 import { parseQuantity } from "../../shared/ethereum/hex.ts";
@@ -9,7 +10,7 @@ import type { Ask } from "./engines/engine.ts";
 import { DELEGATION_PREFIX } from "./engines/nodeObjects.ts";
 import { type TracedCall, traceCall, traceTouched } from "./engines/traces.ts";
 
-/** As `eth_createAccessList` answers it. */
+/** The answer of `eth_createAccessList`. */
 export interface AccessListResult {
 	readonly accessList: readonly AccessListEntry[];
 	/** 0x hex. */
@@ -19,8 +20,9 @@ export interface AccessListResult {
 }
 
 /**
- * Precompiled contracts are at 0x1 to 0x1ff, and the block's coinbase is the zero address here: they are warm from the start, like
- * sender, receiver, and the code to which the receiver delegates.
+ * Precompiled contracts are at 0x1 to 0x1ff, and the block's coinbase is the zero address here.
+ * They are warm from the start, like the sender, the receiver, and the code to which the receiver
+ * delegates.
  */
 const LAST_PRECOMPILE = 0x1ffn;
 const COINBASE = `0x${"0".repeat(40)}`;

@@ -1,5 +1,5 @@
-// What the relay checks itself before the node runs a simulation, because nodes check it differently or not at all there: nonces,
-// funds, the block's gas and fees, and room for authorizations.
+// The relay's own checks before the node runs a simulation: nonces, funds, the block's gas and
+// fees, and room for authorizations. In simulations, nodes check these differently or not at all.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
@@ -18,12 +18,13 @@ export interface Checked {
 const NO_ROOM: SimulationError = { code: "GAS_LIMIT_TOO_HIGH", message: BLOCK_FULL };
 
 /**
- * Checks what is known before a run. Of the balances, only the first transaction's can be checked. `fitting`: as
- * {@link countFitting} says, where it was asked already.
+ * Checks all that is known before a run. Only the first transaction's balance can be checked.
+ * `fitting` is the result of {@link countFitting}, if the caller has it.
  */
 export function checkTransactions(request: SimulationRequest, fitting = countFitting(request)): Checked {
 	const { block, transactions, accounts } = request;
-	// All senders', because one may have signed an authorization in another sender's transaction.
+	// The map has all senders, because one may have signed an authorization in another sender's
+	// transaction.
 	const nonces = new Map([...accounts].map(([address, { nonce }]) => [address, nonce]));
 	for (const [index, tx] of transactions.entries()) {
 		if (index >= fitting) return { runnable: index, problem: NO_ROOM };
@@ -37,7 +38,7 @@ export function checkTransactions(request: SimulationRequest, fitting = countFit
 	return { runnable: transactions.length, problem: null };
 }
 
-/** Why the block can't have `tx` by its terms alone, gas limit and fees; null if it can. */
+/** The problem of `tx` with the block's gas limit or fees; null if there is none. */
 export function termsProblem(
 	tx: DecodedTransaction,
 	block: Pick<NextBlock, "gasLimit" | "baseFee" | "blobBaseFee">,
@@ -45,7 +46,10 @@ export function termsProblem(
 	return gasLimitProblem(tx, block) ?? feeProblem(tx, block);
 }
 
-/** The authorizations that may use nonces before the last of the `fitting` transactions; those of that one concern nobody behind it. */
+/**
+ * The authorizations that may use nonces before the last of the `fitting` transactions. Those of
+ * the last one affect no later transaction.
+ */
 export function relevantAuthorizations(
 	{ transactions }: SimulationRequest,
 	fitting: number,
@@ -54,8 +58,8 @@ export function relevantAuthorizations(
 }
 
 /**
- * How many of the transactions, from the first, one block has room for by the gas of their authorizations alone. Those that
- * need not be in one block all count.
+ * How many of the transactions, from the first, fit into one block by the gas of their
+ * authorizations alone. If they need not be in one block, all of them count.
  */
 export function countFitting({ transactions, block, mayWait = false }: SimulationRequest): number {
 	let left = block.gasLimit;

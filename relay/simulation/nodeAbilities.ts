@@ -1,5 +1,6 @@
-// Learns what the node can simulate, with requests like those of simulations, and logs it. The relay asks at the start, then every
-// ten minutes, because the URL may lead to another node. While the node does not simulate, it asks every ten seconds.
+// Learns the simulation abilities of the node, with requests like those of simulations, and logs
+// them. The relay asks at the start, then every ten minutes, because the URL may lead to another
+// node. While the node does not simulate, it asks every ten seconds.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -25,19 +26,25 @@ import { readAnswer, readTransportError } from "./engines/verdicts.ts";
 export interface NodeAbilities extends RequestLimits {
 	/** Whether its `eth_simulateV1` supports all that simulations need. */
 	readonly simulates: boolean;
-	/** Whether its `debug_traceCall` does, one transaction after another. Absent: not known. */
+	/**
+	 * Whether its `debug_traceCall` supports simulations, one transaction after another. Absent:
+	 * not known.
+	 */
 	readonly traces?: boolean | undefined;
-	/** Whether it takes the beacon root as a block override. Absent: yes. */
+	/** Whether it accepts the beacon root as a block override. Absent: yes. */
 	readonly beaconRoot?: boolean | undefined;
-	/** Whether it simulates a block with its parent's timestamp, as there are where slots are short. Absent: no. */
+	/**
+	 * Whether it simulates a block with its parent's timestamp; chains with short slots have such
+	 * blocks. Absent: no.
+	 */
 	readonly sameTime?: boolean | undefined;
 }
 
-/** What the node can simulate, for people. */
+/** The simulation abilities of the node, for people. */
 export interface AbilitiesReport {
-	/** The node method that runs transactions; null: none, or not known yet. */
+	/** The node method that runs transactions; null if there is none, or it is not known yet. */
 	readonly method: (typeof ENGINE_NAMES)[number] | null;
-	/** Gas limit for all transactions of one request together; null: none. */
+	/** Gas limit for all transactions of one request together; null if there is none. */
 	readonly gasCap: number | null;
 	/** Block overrides that it rejects or ignores. */
 	readonly missing: readonly string[];
@@ -47,7 +54,7 @@ export interface AbilitiesReport {
 const ASK_MS = 5_000;
 /** The default of geth and reth. */
 const DEFAULT_GAS_CAP = 50_000_000n;
-/** More than any cap. */
+/** More than any gas cap. */
 const MUCH_GAS = 2n ** 49n;
 /** GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN; and the gas that it uses after it has read the gas left. */
 const GAS_CODE = "0x5a5f5260205ff3";
@@ -60,11 +67,14 @@ const COINBASE = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b74";
 const DRAWN = `0x${"5a".repeat(32)}`;
 const GAS = 100_000n;
 
-/** Time between two questions, in ms: while the node does not simulate or respond, and while it does. */
+/**
+ * Time between two requests for the abilities, in ms: while the node does not simulate or respond,
+ * and while it does.
+ */
 const SOON_MS = 10_000;
 const LATER_MS = 600_000;
 
-/** What was learnt. */
+/** The learnt abilities. */
 interface Learnt extends NodeAbilities {
 	readonly version: string;
 	readonly missing: readonly string[];
@@ -72,14 +82,20 @@ interface Learnt extends NodeAbilities {
 
 export interface AbilitiesDependencies {
 	readonly node: SimulationNode;
-	/** Only where slots are shorter than a second it is asked for blocks of one second. Default: they are not. */
+	/**
+	 * If slots are shorter than a second, the node is tested with blocks of one second. Default:
+	 * longer slots.
+	 */
 	readonly slot?: SlotLength;
 	readonly clock: Clock;
 	readonly background: Pick<Background, "run">;
 	readonly log: Logger;
 }
 
-/** The abilities as far as they are known; until the node has answered it is asked for everything. */
+/**
+ * The abilities as far as they are known. Until the node has answered, every ability is assumed to
+ * exist.
+ */
 export class LearntAbilities implements NodeAbilities {
 	readonly #dependencies: AbilitiesDependencies;
 	#learnt: Learnt | null = null;
@@ -116,7 +132,7 @@ export class LearntAbilities implements NodeAbilities {
 		return this.#learnt?.sameTime === true;
 	}
 
-	/** Whether it is known that the node can simulate one transaction behind another, which bids need. */
+	/** Whether the node is known to simulate one transaction behind another, which bids need. */
 	get bidding(): boolean {
 		return this.#learnt?.simulates === true;
 	}
@@ -133,7 +149,7 @@ export class LearntAbilities implements NodeAbilities {
 		};
 	}
 
-	/** Asks the node now. If it does not respond, nothing changes. Never throws. */
+	/** Tests the node now. If it does not respond, nothing changes. Never throws. */
 	async learn(): Promise<void> {
 		if (this.#isAsking) return;
 		this.#isAsking = true;
@@ -146,7 +162,7 @@ export class LearntAbilities implements NodeAbilities {
 		}
 	}
 
-	/** Called at each head: asks again if it is time. */
+	/** Called at each head; tests the node again if it is time. */
 	headCame(): void {
 		const { clock, background } = this.#dependencies;
 		const afterMs = this.bidding ? LATER_MS : SOON_MS;
@@ -154,7 +170,7 @@ export class LearntAbilities implements NodeAbilities {
 		background.run("abilities", () => this.learn());
 	}
 
-	/** Logs what is known, if that is new. */
+	/** Logs the known abilities, if they have changed. */
 	#say(): void {
 		const { log } = this.#dependencies;
 		const learnt = this.#learnt;
@@ -185,7 +201,7 @@ export class LearntAbilities implements NodeAbilities {
 	}
 }
 
-/** Asks the node what it can simulate; null if it does not answer with its head. */
+/** Tests the simulation abilities of the node; null if it does not answer with its head. */
 async function learnAbilities({
 	node,
 	slot,
@@ -249,7 +265,7 @@ async function tryShape(
 	return [...(randao === BigInt(DRAWN) ? [] : ["prevRandao"]), ...(limit === gasLimit ? [] : ["gasLimit"])];
 }
 
-/** Whether the node traces calls, and what they change. */
+/** Whether the node traces calls and the changes that they make. */
 async function triesTrace(node: SimulationNode, head: Header): Promise<boolean> {
 	const part = probePart(head, true);
 	const traced = await traceFirst({ ...part, chain: [...part.chain, ...part.chain] }, (calls) =>
@@ -312,7 +328,10 @@ function probePart(head: Header, beaconRoot: boolean, stepSeconds = STEP_SECONDS
 	};
 }
 
-/** The gas that the node gives one request, by a call that asks for more than any node gives; null if it does not say. */
+/**
+ * The node's gas limit for one request, from a call that asks for more than any node gives; null if
+ * it does not say.
+ */
 async function readGasCap(node: SimulationNode): Promise<bigint | null> {
 	const call = { from: PROBE_CALLER, to: PROBE_ADDRESS, gas: toQuantity(MUCH_GAS) };
 	const state = { [PROBE_ADDRESS]: { code: GAS_CODE } };
@@ -325,7 +344,7 @@ async function readGasCap(node: SimulationNode): Promise<bigint | null> {
 	const answer = await ask(node, { method: "eth_simulateV1", params });
 	const simulated = onlyCall(answer);
 	if (simulated !== null) return capOf(simulated.returned, (simulated.gasUsed ?? 0n) - USED_AFTER);
-	// A node that does not answer is not waited for twice.
+	// A second request would only wait for a node that does not answer.
 	if (answer.kind === "fault") return null;
 	// reth runs no block with so much gas. eth_call does not show the gas used before, so this cap is some thousand too low.
 	const called = await ask(node, { method: "eth_call", params: [call, "latest", state] });

@@ -1,5 +1,6 @@
-// The queue in front of the node's simulations. Clients are served in fair order by the gas that they request, so that hundreds
-// of expensive bids of one client do not delay others. Length and waiting time are bounded; nothing is retried.
+// The queue in front of the node's simulations. Clients are served in fair order by the gas that
+// they request, so that hundreds of expensive bids of one client do not delay others. Length and
+// waiting time are bounded; nothing is retried.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
@@ -8,7 +9,10 @@ import type { Simulations, Simulator } from "../domain/ports.ts";
 import type { SimulationOutcome, SimulationRequest } from "../domain/simulation.ts";
 import { type JobOutcome, PRIORITIES, type SimulationMetrics } from "./simulationMetrics.ts";
 
-/** Simulations at once, half of them for a client that is alone. With more, the node would queue them in unfair order. */
+/**
+ * Simulations at once. A client that is alone may use half of them. With more, the node would queue
+ * them in unfair order.
+ */
 const CONCURRENCY = 8;
 /** Requests that may wait: some seconds of work for anvil, after which their block has come anyway. */
 const CAPACITY = 20_000;
@@ -18,11 +22,17 @@ const MAX_WAIT_MS = 12_000;
 export interface SimulationQueueOptions {
 	/** Simulations at once. Default 8. */
 	readonly concurrency?: number;
-	/** Requests that may wait. Default 20,000. Beyond it, the last one of the client with the most of them is not run. */
+	/**
+	 * Maximum number of waiting requests. Default 20,000. Beyond it, the last request of the client
+	 * with the most of them is not run.
+	 */
 	readonly capacity?: number;
-	/** A request may wait so long and for at least a slot, in ms, plus an eighth at most. Default 12,000. */
+	/**
+	 * How long a request may wait, in ms: this long and at least a slot, plus at most an eighth.
+	 * Default 12,000.
+	 */
 	readonly maxWaitMs?: number;
-	/** Default: no longer than `maxWaitMs`. */
+	/** Default: the wait is limited by `maxWaitMs` alone. */
 	readonly slot?: SlotLength;
 }
 
@@ -57,7 +67,7 @@ interface Waiting {
 	readonly request: SimulationRequest;
 	/** Monotonic ms. */
 	readonly since: number;
-	/** Ends it without a run; nothing while it runs. */
+	/** Ends the wait without a run; does nothing while it runs. */
 	end: (why: WhyNotRun) => void;
 }
 
@@ -90,20 +100,20 @@ export class SimulationQueue implements Simulations {
 		return Math.max(maxWaitMs, slot?.ms ?? 0);
 	}
 
-	/** How many wait. */
+	/** Number of waiting requests. */
 	get waiting(): number {
 		return this.#scheduler.waiting;
 	}
 
-	/** How many are at the node. */
+	/** Number of requests at the node. */
 	get running(): number {
 		return this.#scheduler.running;
 	}
 
 	/**
-	 * Like {@link Simulator.simulate}, after waiting. Next is the client that has used the least gas, and of its requests the one
-	 * with the highest priority. A request that is not run (queue full, block over, waited too long, withdrawn, stopping) has
-	 * one outcome, NODE_UNAVAILABLE.
+	 * Like {@link Simulator.simulate}, after waiting. Next is the client that has used the least
+	 * gas, and of its requests the one with the highest priority. A request that is not run (queue
+	 * full, block over, waited too long, withdrawn, stopping) has one outcome, NODE_UNAVAILABLE.
 	 */
 	async simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
 		const why = this.#stopped ? "stopped" : this.#isStale(request) ? "stale" : null;
@@ -127,7 +137,7 @@ export class SimulationQueue implements Simulations {
 		} catch (thrown) {
 			if (thrown instanceof OverloadedError) return this.#notRun(request, "overloaded");
 			if (thrown instanceof NotRunError) return this.#notRun(request, thrown.why);
-			// A defect of the relay, because a node's failure is an outcome.
+			// This is a defect of the relay, because a failure of the node is an outcome.
 			throw thrown;
 		} finally {
 			this.#waiting.delete(waiting);

@@ -1,6 +1,7 @@
-// Makes clients' calls behind pending transactions: traces these one after another on the head's state, and gives the node what they
-// change as state overrides of the call, so that its answers and errors are the node's own. The client's overrides come first. Where a
-// node takes no overrides for `eth_createAccessList` (anvil), the list is made from a trace.
+// Runs clients' calls behind pending transactions. It traces these one after another on the head's
+// state. The node then gets their changes as state overrides of the call, so that answers and
+// errors are the node's own. The client's overrides come first. If a node accepts no overrides for
+// `eth_createAccessList` (anvil), a trace supplies the list.
 
 import type { Clock } from "../../shared/clock.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
@@ -19,7 +20,7 @@ import { traceFirst } from "./engines/traces.ts";
 import { readAnswer } from "./engines/verdicts.ts";
 
 export interface ReadsBehindDependencies {
-	/** The node, with a share for each client: as Passthrough. */
+	/** The node, with a quota for each client, as in Passthrough. */
 	readonly node: {
 		call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown>;
 		read(method: string, params: readonly unknown[], caller: Caller, timeoutMs: number): Promise<unknown>;
@@ -29,12 +30,14 @@ export interface ReadsBehindDependencies {
 	readonly clock: Clock;
 }
 
-/** How long the pending transactions may take, in ms; a wallet waits ten seconds for its call. */
+/**
+ * Deadline for the traces of pending transactions, in ms; a wallet waits ten seconds for its call.
+ */
 const TIMEOUT_MS = 2_000;
 const NONE: ReadonlySet<string> = new Set();
 const ZERO_WORD = `0x${"0".repeat(64)}`;
 
-/** Makes clients' calls behind pending transactions that are not in a block yet. */
+/** Runs clients' calls behind pending transactions that are not in a block yet. */
 export class ReadsBehind {
 	readonly #dependencies: ReadsBehindDependencies;
 
@@ -75,7 +78,10 @@ export class ReadsBehind {
 	}
 }
 
-/** The state after those of `chain` that can be in `block`, as overrides; null if none can, or the node can't tell. */
+/**
+ * The state after the transactions of `chain` that can be in `block`, as overrides. Null if none
+ * can be, or the node can't say.
+ */
 async function stateBehind(
 	chain: readonly ChainLink[],
 	block: BlockContext,
@@ -97,7 +103,7 @@ async function stateBehind(
 		};
 		const traced = await traceFirst(part, ask, true);
 		if (!traced.outcome.ok && traced.outcome.error.code === "NODE_UNAVAILABLE") return null;
-		// What would be held back, or can't be in a block at all, ends the chain.
+		// The chain ends at a transaction that would not be sent, or can't be in a block at all.
 		if (!traced.outcome.ok && (!mayFail || traced.state === null)) break;
 		if (traced.state === null) return null;
 		state = traced.state;
@@ -115,7 +121,7 @@ async function askOne(read: () => Promise<unknown>): Promise<NodeAnswer> {
 	}
 }
 
-/** The answer of `eth_createAccessList` by traces; null if the node can't make it either. */
+/** The answer of `eth_createAccessList` from traces; null if the node can't trace either. */
 async function tracedList(
 	[call, , overrides]: readonly unknown[],
 	{ stateBlock }: BlockContext,
@@ -127,13 +133,19 @@ async function tracedList(
 	return result && { result };
 }
 
-/** Whether the node failed, or takes no such params or block, so that `thrown` is no verdict on the call. */
+/**
+ * Whether the node failed, or does not support these params or the block. Then `thrown` is no
+ * verdict on the call.
+ */
 function isFault(thrown: unknown): boolean {
 	if (!(thrown instanceof ForeignRpcError)) return thrown instanceof RpcError;
 	return readAnswer({ ok: false, error: thrown }).kind !== "failed";
 }
 
-/** The call with `state` under its own overrides, on the head's state; null if its overrides are not read here. */
+/**
+ * The params of the call with `state` under its own overrides, on the head's state. Null if this
+ * module can't read its overrides.
+ */
 function paramsBehind(
 	method: string,
 	[call, , own, blockOwn, ...more]: readonly unknown[],
@@ -153,7 +165,10 @@ function paramsBehind(
 	return [...behind, { ...next, ...(fieldsOf(blockOwn) ?? {}) }];
 }
 
-/** `state` with the client's overrides over it; null if these are malformed, which the node shall say. */
+/**
+ * `state` with the client's overrides over it. Null if these are malformed; then the node reports
+ * the error.
+ */
 function merged(state: StateOverrides, own: unknown): Fields | null {
 	if (!isObject(own)) return null;
 	const all: Record<string, unknown> = { ...state };
@@ -167,7 +182,7 @@ function merged(state: StateOverrides, own: unknown): Fields | null {
 
 function mergedAccount(behind: AccountOverride, own: Fields): Fields {
 	const { stateDiff, ...rest } = behind;
-	// It replaces all slots.
+	// `own.state` replaces all slots.
 	if (own.state != null) return { ...rest, ...own };
 	if (stateDiff === undefined || (own.stateDiff != null && !isObject(own.stateDiff)))
 		return { ...behind, ...own };

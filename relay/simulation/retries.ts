@@ -1,18 +1,26 @@
-// When to ask the node again to simulate what it did not support. That may pass within the block: one answer of many behind a
-// balancer, or a provider's limit of a moment. A node that never does it is not asked all the time.
+// Decides when to repeat a simulation that the node did not support. The cause may pass within the
+// block: an answer of one node behind a load balancer, or a brief limit of a provider. A node that
+// never supports it is not asked all the time.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { BlockContext } from "../domain/simulation.ts";
 
-/** After the first answer of that kind, in ms; then after as long as there was no other. */
+/**
+ * Delay of the first repetition, in ms; each later delay equals the time since the first failure.
+ */
 const FIRST_MS = 500;
-/** What was not supported for so long, in ms, is not asked again for the same block. */
+/**
+ * After this much time without support, in ms, the simulation is not repeated for the same block.
+ */
 const LONGEST_MS = 4_000;
 
-/** Since when the node does not support the simulation of transactions, for the same block. */
+/**
+ * Remembers since when the node has not supported the simulation of each transaction, for the same
+ * block.
+ */
 export class Retries {
 	readonly #clock: Pick<Clock, "monotonic">;
-	/** Monotonic ms, by the transaction's hash. */
+	/** When the node first did not support it, in monotonic ms, by the transaction's hash. */
 	readonly #since = new Map<string, number>();
 	#stateBlock = -1;
 
@@ -20,7 +28,10 @@ export class Retries {
 		this.#clock = clock;
 	}
 
-	/** The node did not support the simulation of `hash`: in how many ms to ask again; undefined: not for the same block. */
+	/**
+	 * In how many ms to repeat the unsupported simulation of `hash`; undefined if not for the same
+	 * block.
+	 */
 	againMs(hash: string, { stateBlock }: BlockContext): number | undefined {
 		if (stateBlock !== this.#stateBlock) this.#since.clear();
 		this.#stateBlock = stateBlock;

@@ -5,9 +5,12 @@
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import type { SimulationError } from "../domain/simulation.ts";
 
-/** Characters of a reason that are shown. */
+/** Maximum number of shown characters of a reason. */
 const MAX_REASON_CHARS = 256;
-/** Bytes of revert data that are kept: records are stored for a week, and a contract can revert with megabytes. */
+/**
+ * Maximum number of kept bytes of revert data: records are stored for a week, and a contract can
+ * revert with megabytes.
+ */
 const MAX_DATA_BYTES = 4096;
 
 const SELECTOR_BYTES = 4;
@@ -15,7 +18,7 @@ const WORD_BYTES = 32;
 const ERROR_SELECTOR = "08c379a0";
 const PANIC_SELECTOR = "4e487b71";
 
-/** What Solidity's panic codes mean. */
+/** The meanings of Solidity's panic codes. */
 const PANICS: ReadonlyMap<bigint, string> = new Map([
 	[0x00n, "generic panic"],
 	[0x01n, "assertion failed"],
@@ -30,8 +33,8 @@ const PANICS: ReadonlyMap<bigint, string> = new Map([
 ]);
 
 /**
- * The error of a reverted transaction. `data` is the node's 0x hex; anything else counts as none. The error's `data` has 4 KiB
- * at most.
+ * The error of a reverted transaction. `data` is the node's 0x hex; anything else counts as none.
+ * The error's `data` has at most 4 KiB.
  */
 export function revertError(data: unknown): SimulationError {
 	const bytes = (typeof data === "string" ? hexToBytes(data) : null) ?? Buffer.alloc(0);
@@ -77,7 +80,10 @@ function readSize(body: Buffer, at: number): number | null {
 	return value <= BigInt(body.length) ? Number(value) : null;
 }
 
-/** Control, format and separator characters could forge lines or turn text around where it is shown. */
+/**
+ * Makes text printable: control, format and separator characters could forge lines or reverse
+ * displayed text.
+ */
 function printable(text: Buffer): string {
 	// A character has at most four bytes, so the rest would be cut off anyway.
 	const chars = [

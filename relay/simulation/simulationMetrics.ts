@@ -8,8 +8,9 @@ import { ENGINE_NAMES } from "./engines/engine.ts";
 export const PRIORITIES: readonly SimulationPriority[] = ["new", "again", "bid", "held"];
 
 /**
- * How a job left the queue: all passed, one failed, the node gave no verdict; or it never ran: pushed out of a full queue,
- * waited too long, its block had come, withdrawn by the caller, or the relay stopped.
+ * How a job left the queue. If it ran: all passed, one failed, or the node gave no verdict. If it
+ * never ran: pushed out of a full queue, waited too long, its block had come, withdrawn by the
+ * caller, or the relay stopped.
  */
 const JOB_OUTCOMES = [
 	"passed",
@@ -25,11 +26,11 @@ export type JobOutcome = (typeof JOB_OUTCOMES)[number];
 
 export interface SimulationMetrics {
 	readonly jobs: Count<"priority" | "outcome">;
-	/** Seconds in the queue, of those that ran. */
+	/** Seconds in the queue, of the jobs that ran. */
 	readonly waited: Observe<"priority">;
 	/** Seconds at the node. */
 	readonly ran: Observe<"priority">;
-	/** Chains by the engine that ran them. */
+	/** Counts chains by the engine that ran them. */
 	readonly runs: Count<"engine">;
 	/** Adds the gauges of waiting and running simulations. */
 	watch(queue: { readonly waiting: number; readonly running: number }): void;

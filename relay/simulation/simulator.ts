@@ -36,11 +36,17 @@ import {
 import type { NodeAbilities } from "./nodeAbilities.ts";
 import { Retries } from "./retries.ts";
 
-/** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it, and more for much gas. */
+/**
+ * Deadline of one simulation, in ms: a sixth of a slot, so that it can be repeated within the slot;
+ * longer for much gas.
+ */
 const TIMEOUT_MS = 2_000;
 const GAS_PER_MS = 10_000n;
 const LONGEST_MS = 8_000;
-/** How long to wait for a node that does not have the block yet, and the pause between two tries, in ms. */
+/**
+ * How long to wait for a node that does not have the block yet, and the pause between two tries, in
+ * ms.
+ */
 const MISSING_MS = 500;
 const RETRY_MS = 25;
 
@@ -85,7 +91,7 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const last = outcomes.at(-1);
 			const isOver = last !== undefined && stopsAt(asked, last, outcomes.length - 1);
 			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
-			// A node of which it is known that it simulates nothing is asked by `LearntAbilities` alone.
+			// If a node is known to simulate nothing, only `LearntAbilities` asks it again.
 			const isAble = options.simulates || options.traces === true;
 			if (last !== UNSUPPORTED || !isAble) return outcomes;
 			const againMs = retries.againMs(asked.chain[outcomes.length - 1]?.hash ?? "", block);
@@ -94,19 +100,28 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 	};
 }
 
-/** The block with a time that each node takes: later than its parent's, as Ethereum demands and some chains do not. */
+/**
+ * The block with a time that every node accepts: later than its parent's. Ethereum demands that,
+ * and some chains do not.
+ */
 function risen(block: BlockContext): BlockContext {
 	const { parentTimestamp, timestamp, stepMs, stateBlock, number } = block;
 	if (parentTimestamp === undefined || stepMs === undefined || stepMs >= 1_000) return block;
 	return { ...block, timestamp: Math.max(timestamp, parentTimestamp + number - stateBlock), stepMs: 1_000 };
 }
 
-/** 32 random bytes, new for each simulation, so that contracts can't know the value from an earlier one. */
+/**
+ * 32 random bytes, new for each simulation, so that contracts can't know the value from an earlier
+ * one.
+ */
 function drawn(): string {
 	return `0x${randomBytes(32).toString("hex")}`;
 }
 
-/** Runs the whole chain on the changed state `before`, or up to the first that fails and must not. */
+/**
+ * Runs the whole chain on the changed state `before`, or up to the first failure that is not
+ * allowed.
+ */
 async function runAll(
 	request: EngineRequest,
 	before: StateOverrides,
@@ -124,7 +139,8 @@ async function runAll(
 		const answer = options.simulates ? await simulatePart(part, options, ask) : NOT_ASKED;
 		if (answer.kind === "unsupported") {
 			onRun({ engine: "debug_traceCall" });
-			// Trace up to the first creation, which is most likely what the node does not support.
+			// Trace up to the first creation, which is most likely the part that the node does not
+			// support.
 			const creation = part.chain.findIndex((tx) => tx.to === null);
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
 				const traced = await traceFirst(rest(), ask);
@@ -151,7 +167,7 @@ async function runAll(
 		}
 		const next = finalCount === 0 ? "capped" : await stateAfter(part, finalCount, ask);
 		if (next === null || typeof next === "string") {
-			// Where it is known to trace, that may pass.
+			// If the node is known to trace, this failure may pass.
 			const isUnsupported = next === "unsupported" && options.traces === true;
 			const short = next === null ? NO_VERDICT : isUnsupported ? UNSUPPORTED : aboveCap(gasCap);
 			return [...outcomes, ...withinCap(answer.outcomes, finalCount, short, part.measured)];
@@ -163,7 +179,10 @@ async function runAll(
 	return outcomes;
 }
 
-/** The first transactions of `part`, one at least, that have all their gas under the cap: more would run in vain. */
+/**
+ * The first transactions of `part`, at least one, that have all their gas under the cap. More would
+ * run in vain.
+ */
 function partWithin(part: Part, gasCap: bigint): Part {
 	const chain = part.chain.slice(0, Math.max(countWithin(part, gasCap), 1));
 	return chain.length === part.chain.length ? part : { ...part, chain, measured: false };
@@ -174,7 +193,10 @@ function timeoutFor({ chain }: EngineRequest): number {
 	return Math.min(TIMEOUT_MS + Number(gas / GAS_PER_MS), LONGEST_MS);
 }
 
-/** Runs the first transaction of a part that the node neither runs as a whole nor traces, so that a later one does not block it. */
+/**
+ * Runs only the first transaction of a part that the node neither runs as a whole nor traces. So a
+ * later transaction does not block the first.
+ */
 async function runFirst(
 	part: Part,
 	options: SimulatorOptions,
@@ -192,8 +214,8 @@ async function runFirst(
 }
 
 /**
- * State changes that the block makes before its first transaction; some nodes apply them by themselves. With a `beaconRoot`
- * that can't be given to the node in another way.
+ * State changes that the block makes before its first transaction; some nodes apply them by
+ * themselves. Includes `beaconRoot` if the node can't get it in another way.
  */
 function systemState(
 	{ stateBlock, parentHash, timestamp }: BlockContext,
@@ -205,8 +227,8 @@ function systemState(
 }
 
 /**
- * The reliable outcomes if only the first `finalCount` had all their gas, with `short` for the first without one. A success with
- * less gas is still a success.
+ * The reliable outcomes if only the first `finalCount` transactions had all their gas. A success
+ * with less gas is still a success. The first transaction without a reliable outcome gets `short`.
  */
 function withinCap(
 	outcomes: readonly SimulationOutcome[],
@@ -233,7 +255,10 @@ async function explain(part: Part, index: number, ask: Ask): Promise<SimulationO
 	return outcome.ok || outcome.error.code === "NODE_UNAVAILABLE" ? null : outcome;
 }
 
-/** Asks the node within the simulation's deadline, and again while it does not have the block yet. */
+/**
+ * Returns a function that asks the node within the simulation's deadline, and again while the node
+ * does not have the block yet.
+ */
 function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 	const begun = clock.monotonic();
 	const once = async (calls: readonly RpcCall[], leftMs: number): Promise<readonly NodeAnswer[]> => {

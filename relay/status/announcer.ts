@@ -1,4 +1,4 @@
-// Publishes to subscribers each change of what a transaction's status shows.
+// Publishes each change of a transaction's status to subscribers.
 
 import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import { transactionTopic } from "../domain/endpoints.ts";
@@ -22,14 +22,15 @@ export function createAnnouncer({ publisher, view }: AnnouncerDependencies): Eve
 }
 
 /**
- * Whether `event`, the record's last one, changed its status record. While a transaction is pending and healthy, that shows
- * only the stage and whether it is shared; the error is shown when it fails.
+ * Whether `event`, the record's last one, changed its status record. For a pending transaction
+ * without an error, the status record shows only the stage and whether it is shared. If its
+ * simulation fails, it also shows the error.
  */
 function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent): boolean {
 	if (record.stage !== before) return true;
 	switch (event.type) {
 		case "received":
-		// Whether it is `fastMode` may have changed.
+		// The new owner may have changed `fastMode`.
 		case "joined":
 			return true;
 		case "exposed": {

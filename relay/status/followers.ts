@@ -1,4 +1,5 @@
-// Passes each event of a transaction to those that follow it: its event stream, and who waits for its receipt.
+// Passes each event of a transaction to its followers: its event stream, and the waits for its
+// receipt.
 
 import { EventEmitter } from "node:events";
 import { type Logger, safeError } from "../../shared/log.ts";

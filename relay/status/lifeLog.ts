@@ -1,5 +1,5 @@
-// The log of what becomes of transactions: one line for each stage, and one for each builder that rejects it. Where it did not
-// land, the last line says what each builder answered.
+// Logs the life of transactions: one line for each stage, and one for each builder that rejects it.
+// If a transaction did not land, the last line has each builder's answer.
 
 import { builderAnswers } from "../../shared/builderAnswers.ts";
 import type { Stage } from "../../shared/ethereum/statusRecord.ts";
@@ -9,7 +9,7 @@ import type { TxEvent } from "../domain/events.ts";
 import type { EventListener } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 
-/** The log lines by stage; null: none, since another stage follows at once or an event has its own line. */
+/** The log lines by stage; null if another stage follows at once or an event has its own line. */
 const LINES: Readonly<Record<Stage, string | null>> = {
 	PENDING: null,
 	QUEUED: null,
@@ -24,20 +24,20 @@ const LINES: Readonly<Record<Stage, string | null>> = {
 	DROPPED: "transaction dropped: another one with its nonce was mined",
 };
 
-/** The stages in which it is over and was not mined for no fault of its user's. */
+/** The stages of a transaction that has ended and was not mined, through no fault of its user. */
 const NOT_LANDED: ReadonlySet<Stage> = new Set(["EXPIRED", "DROPPED"]);
 /** Events with a line of their own, whatever the stage. */
 const OWN_LINES: ReadonlySet<string> = new Set(["received", "reorged", "exposed"]);
 
 interface LifeLogDependencies {
 	readonly log: Logger;
-	/** The id of the request that brought a transaction. */
+	/** The id of the request that submitted a transaction. */
 	readonly requestOf: (hash: string) => string | undefined;
 }
 
 /**
- * A listener of the records that logs a transaction's stages by its hash, never its bytes, signature or value. `ms` counts
- * from its arrival.
+ * A listener of the records that logs a transaction's stages by its hash, never its bytes,
+ * signature or value. `ms` counts from its arrival.
  */
 export function createLifeLog({ log, requestOf }: LifeLogDependencies): EventListener {
 	return (record, before, event) => {
@@ -74,7 +74,10 @@ export function createLifeLog({ log, requestOf }: LifeLogDependencies): EventLis
 
 const UNSENT = "sent to no builder";
 
-/** Whether this builder has never rejected it before: most that do so once do so for each block. */
+/**
+ * Whether this is the builder's first rejection of the transaction. Most builders that reject it do
+ * so for each block.
+ */
 function isFirstRejection(
 	{ deliveries }: TransactionRecord,
 	{ answer, kind, builder }: Extract<TxEvent, { type: "delivered" }>,

@@ -1,5 +1,6 @@
-// The public view of a transaction's events. Anyone with the hash can read it, and searchers know the hashes of shared
-// transactions: so it shows only the bid that was mined, and nothing about hidden transactions of the same sender. Pure.
+// The public view of a transaction's events. Anyone with the hash can read it, and searchers know
+// the hashes of shared transactions. So it shows only the mined bid, and nothing about hidden
+// transactions of the same sender. Pure.
 
 import { isoTime } from "../../shared/clock.ts";
 import type { TxEvent } from "../domain/events.ts";
@@ -22,7 +23,7 @@ export interface PublicEvent {
 	readonly view: object;
 }
 
-/** How many of the builders that had it have confirmed its cancel. */
+/** How many of the builders that received the transaction have confirmed its cancel. */
 export interface CancelsReport {
 	readonly builders: number;
 	readonly confirmed: number;
@@ -52,12 +53,17 @@ export function publicEvent(
 	return shown(event.at, lifeView(record, event, minedBackrun(record), isPublic));
 }
 
-/** Whether an event tells of bids, which nobody may know before the block that contains their target. */
+/**
+ * Whether an event reveals bids, which must stay secret until the block that contains their target.
+ */
 function tellsOfBids(event: TxEvent | Delivery): boolean {
 	return ("type" in event && event.type === "bundled") || ("backrun" in event && event.backrun === true);
 }
 
-/** How many builders confirmed the cancel; null if its user has not ended it, or its builders are hidden. */
+/**
+ * How many builders confirmed the cancel. Null if its user has not ended the transaction, or its
+ * builders are hidden.
+ */
 export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	const end = record.events.findLast(isUserEnd);
 	if (end === undefined || hidesBuilders(record)) return null;
@@ -74,12 +80,15 @@ export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	return { builders, confirmed, summary };
 }
 
-/** Whether its builders are hidden: searchers know it, and its builders would reveal the path of a hidden one before it. */
+/**
+ * Whether its builders are hidden. Searchers know this transaction, and its builders would reveal
+ * the path of a hidden one before it.
+ */
 function hidesBuilders(record: TransactionRecord): boolean {
 	return record.behindHidden && isKnown(record);
 }
 
-/** Whether searchers know its hash, also if it was shared before it expired and was resubmitted. */
+/** Whether searchers know its hash, even if it was shared before it expired and was resubmitted. */
 function isKnown({ shared, events }: TransactionRecord): boolean {
 	return shared || events.some(({ type }) => type === "shared");
 }
@@ -115,7 +124,7 @@ function lifeView(
 			return rest;
 		}
 		case "cancelled": {
-			// A soft cancel is a hidden transaction, so how it was cancelled is not told either.
+			// A soft cancel is a hidden transaction, so the kind of cancel is not shown either.
 			const { builders, byAddress, ...rest } = event;
 			return hidesBuilders(record) ? rest : { ...rest, builders };
 		}

@@ -45,7 +45,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 	};
 }
 
-/** What paying the refund would have cost, if nothing was owed for that reason; else null. */
+/** The cost of paying the refund, if nothing was owed because of that cost; else null. */
 function refundCost({ stage, events, refund }: TransactionRecord): string | null {
 	const last = isMined(stage) && refund === "0" ? events.findLast(({ type }) => type === "refunded") : null;
 	return last?.type === "refunded" && last.owed === "0" && last.cost !== "0" ? last.cost : null;
@@ -54,11 +54,14 @@ function refundCost({ stage, events, refund }: TransactionRecord): string | null
 /** Whether its simulation fails, or failed until it expired. */
 function fails({ stage, simulationError }: TransactionRecord): boolean {
 	if (stage === "SIMULATION_FAILED") return true;
-	// Without a verdict it may have been sent all the same.
+	// A transaction without a verdict may have been sent all the same.
 	return stage === "EXPIRED" && simulationError !== null && simulationError.code !== "NODE_UNAVAILABLE";
 }
 
-/** INCLUDED once mined; FAILED if it fails now or has ended; UNKNOWN while it is pending and healthy, as the interface demands. */
+/**
+ * INCLUDED once mined; FAILED if it fails now or has ended; UNKNOWN while it is pending without an
+ * error, as the interface demands.
+ */
 function statusOf(record: TransactionRecord): StatusRecord["status"] {
 	const stage = publicStage(record);
 	if (isMined(stage)) return "INCLUDED";
@@ -66,10 +69,11 @@ function statusOf(record: TransactionRecord): StatusRecord["status"] {
 }
 
 /**
- * The response of `GET /tx/{hash}/events`: the events in order of time, and after a cancel or replacement how many builders
- * have confirmed it (`cancels`). `omitted` counts events that were not kept. `bids` are told with its block alone: whoever saw
- * them before would raise only when others bid. `firstBlock` is the one from which its life is counted, null while it waits for its turn.
- * publicEvents.ts decides what is public.
+ * The response of `GET /tx/{hash}/events`: the events in order of time, and after a cancel or
+ * replacement the number of builders that have confirmed it (`cancels`). `omitted` counts events
+ * that were not kept. `bids` are shown only once it is mined: a bidder who saw them earlier would
+ * raise only when others bid. `firstBlock` is the first block of its lifetime, null while it waits
+ * for its turn. publicEvents.ts decides which fields are public.
  */
 export function eventsReport(record: TransactionRecord, isPublic: IsPublic): unknown {
 	const { hash, omitted, firstBlock } = record;

@@ -1,32 +1,35 @@
-// The shared transactions that are in blocks of the chain, as MEV-Share's history of events: all of it is on the chain, and was shown to
-// searchers before. In memory: it begins when this process becomes the core. What has ended otherwise is not in it.
+// The shared transactions in blocks of the chain, as MEV-Share's history of events. All of it is on
+// the chain, and searchers have seen it before. It is in memory and begins when this process
+// becomes the core. Transactions with another end are not in it.
 
 import type { EventListener } from "../domain/ports.ts";
 
-/** Shared transactions that are remembered, and their bytes. */
+/** Maximum number of remembered shared transactions, and of their bytes. */
 export interface HistoryLimits {
 	readonly entries: number;
 	readonly bytes: number;
 }
 export const HISTORY_LIMITS: HistoryLimits = { entries: 10_000, bytes: 8 * 1024 * 1024 };
 
-/** Entries of one page at most. */
+/** Maximum number of entries of one page. */
 export const HISTORY_PAGE = 500;
 
-/** Which entries a page has; blocks and seconds since the epoch, both included. */
+/**
+ * Selects the entries of a page, by blocks and by seconds since the epoch; both ends are included.
+ */
 export interface HistoryQuery {
 	readonly blockStart: number;
 	readonly blockEnd: number;
 	readonly timestampStart: number;
 	readonly timestampEnd: number;
-	/** Entries that are left out first. */
+	/** Number of entries to skip first. */
 	readonly offset: number;
 	readonly limit: number;
 }
 
 interface Entry {
 	readonly block: number;
-	/** When searchers were shown it, in seconds since the epoch. */
+	/** When searchers saw it, in seconds since the epoch. */
 	readonly timestamp: number;
 	/** As JSON. */
 	readonly text: string;
@@ -35,11 +38,13 @@ interface Entry {
 export class SharedHistory {
 	readonly #limits: HistoryLimits;
 	readonly #hintOf: (hash: string) => object | null;
-	/** By hash, those of later blocks behind. */
+	/** By hash, in the order in which they were included. */
 	readonly #entries = new Map<string, Entry>();
 	#bytes = 0;
 
-	/** `hintOf`: what searchers were shown of a transaction; null if its bytes are gone. */
+	/**
+	 * `hintOf` returns the data of a transaction that searchers saw; null if its bytes are gone.
+	 */
 	constructor({ hintOf }: { readonly hintOf: (hash: string) => object | null }, limits = HISTORY_LIMITS) {
 		this.#hintOf = hintOf;
 		this.#limits = limits;
@@ -63,7 +68,9 @@ export class SharedHistory {
 		}
 	};
 
-	/** How much there is, and of which blocks and times; zeros if there is nothing. */
+	/**
+	 * The number of entries, and their first and last blocks and times; zeros if there are none.
+	 */
 	info(): object {
 		const all = [...this.#entries.values()];
 		const blocks = all.map(({ block }) => block);

@@ -1,4 +1,5 @@
-// The views of one transaction: its status, its events and its news. They decide which other transactions may be named.
+// The views of one transaction: its status, its events and its news. They decide which other
+// transactions may be named.
 
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { ShownEvent, TxEvent } from "../domain/events.ts";

@@ -1,5 +1,6 @@
-// `eth_callMany` and `eth_callBundle`: plans the calls and runs them on the node by `eth_simulateV1`, or where that is not exact
-// (anvil) traces them one by one. A result is exact and complete, or the request gets an error.
+// `eth_callMany` and `eth_callBundle`: plans the calls and runs them on the node by
+// `eth_simulateV1`. If that is not exact (anvil), it traces them one by one. A result is exact and
+// complete, or the request gets an error.
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../shared/clock.ts";
@@ -56,7 +57,10 @@ export interface CallManyDependencies {
 }
 
 const TIMEOUT_MS = 5_000;
-/** Requests at once, in all and of one client: each may keep a core of the node busy. */
+/**
+ * Maximum number of requests at once, in total and per client: each may keep a core of the node
+ * busy.
+ */
 const MAX_AT_ONCE = 16;
 const MAX_PER_CLIENT = 4;
 
@@ -115,7 +119,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				? await simulate(plan, { validation: true, gasCap, senders }, ask)
 				: await trace(traced, senders, ask, recoverFor(request.client));
 			if (results !== null) return { txs, block, problems, results };
-			// Another node may have come behind the same URL.
+			// The URL may now lead to another node.
 			known = null;
 			throw notRunnable(request, header);
 		});
@@ -159,7 +163,10 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 	};
 }
 
-/** The run of signed transactions. `results` are of those without a problem, and of the balance reads between them. */
+/**
+ * The run of signed transactions. `results` has those of transactions without a problem, and of the
+ * balance reads between them.
+ */
 interface SignedRun {
 	readonly txs: readonly DecodedTransaction[];
 	readonly block: CallBlock;
@@ -205,7 +212,10 @@ function balanceIn(ran: Ended | undefined): bigint {
 /** Error codes of a node in trouble: internal error, busy, over a limit. */
 const TROUBLE: ReadonlySet<number> = new Set([-32603, -32002, -32005]);
 
-/** Asks the node within `timeoutMs` in all. The result throws {@link nodeUnavailable} after it, or if the node fails. */
+/**
+ * Returns a function that asks the node within `timeoutMs` in total. After that, or if the node
+ * fails, it throws {@link nodeUnavailable}.
+ */
 function askWithin(node: Pick<SimulationNode, "call">, clock: Clock, timeoutMs: number): AskNode {
 	const end = clock.monotonic() + timeoutMs;
 	return async (call) => {
@@ -235,7 +245,8 @@ function resolve(
 		elements.map(async (element) => {
 			if (typeof element !== "string") return element;
 			const tx = await sharedTransaction(element);
-			// The same error for unknown and for unshared transactions, so that private ones are not revealed.
+			// Unknown and unshared transactions get the same error, so that private ones are not
+			// revealed.
 			if (tx === null) throw new RpcError("rejected", "target transaction not found");
 			return tx;
 		}),

@@ -33,7 +33,10 @@ export interface CallsOptions {
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 }
 
-/** Runs the calls after the first `count` transactions of `within`; null if the node can't replay these. */
+/**
+ * Runs the calls after the first `count` transactions of `within`; null if the node can't replay
+ * these.
+ */
 export async function runCalls(
 	request: CallsRequest,
 	within: NodeBlock,
@@ -88,10 +91,10 @@ export async function runCalls(
 }
 
 const NO_SENDERS: ReadonlyMap<string, SenderState> = new Map();
-/** For a call without a result. */
+/** The result of a call that has none. */
 const NO_RESULT: CallResult = { value: "", error: "execution failed" };
 
-/** The result as the client gets it. */
+/** The result in the form for clients. */
 export function resultOf(ran: Ended | undefined): CallResult {
 	const { value, error } = ran ?? NO_RESULT;
 	return error === undefined ? { value } : { value, error };
@@ -106,7 +109,10 @@ function fixed(plan: Plan | null): Plan | null {
 	return plan && { ...plan, blocks: plan.blocks.map((block) => ({ ...block, mayMove: false })) };
 }
 
-/** Puts the `mined` calls before `bundles`: into the first bundle's block if that equals `context`, else into one of their own. */
+/**
+ * Puts the `mined` calls before `bundles`: into the first bundle's block if that equals `context`,
+ * else into a block of their own.
+ */
 function withMined(
 	mined: readonly PlannedCall[],
 	context: CallBlock,

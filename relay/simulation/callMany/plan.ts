@@ -1,6 +1,7 @@
-// The plan of one `eth_callMany`, however it is run: its calls in order, their blocks, and the state before them. Calls
-// behind mined transactions of a block come with these, which are run again on the parent's state. Also the results of calls,
-// with the relay's own error messages.
+// The plan of one `eth_callMany`, for every way to run it: its calls in order, their blocks, and
+// the state before them. Calls behind mined transactions of a block include these transactions,
+// which are run again on the parent's state. Also the results of calls, with the relay's own error
+// messages.
 
 import { parseNodeQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -104,7 +105,7 @@ export function notRun(error: string): Ended {
 	return { value: "", error, gasUsed: null, ok: false };
 }
 
-/** The result of a call that may have failed for want of gas that the node does not give. */
+/** The result of a call that may have failed because the node does not give it enough gas. */
 export function capped(gasCap: bigint): Ended {
 	return notRun(`out of gas: the node runs ${gasCap} at most`);
 }

@@ -1,5 +1,6 @@
-// Checks whether a block can include a signed transaction, with go-ethereum's error messages, and reads the senders' states for
-// that. Nodes check these rules differently, or not at all, in simulations.
+// Checks whether a block can include a signed transaction, with go-ethereum's error messages, and
+// reads the senders' states for that. In simulations, nodes check these rules differently or not at
+// all.
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -14,7 +15,7 @@ import type { AskNode } from "./blocks.ts";
 /** A sender right before its transaction; balance in wei. */
 export type SenderState = Pick<AccountState, "nonce" | "balance" | "code">;
 
-/** Why the transaction can't be included, whatever precedes it; null if it can. */
+/** Why the transaction can't be included, regardless of earlier ones; null if it can. */
 export function ownProblem(
 	tx: DecodedTransaction,
 	sender: SenderState | undefined,

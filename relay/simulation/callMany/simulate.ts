@@ -145,7 +145,9 @@ async function runSome(
 	return { kind: "ran", ended: results };
 }
 
-/** The blocks for the node, with empty ones between them; null if a block would precede its parent. */
+/**
+ * The blocks for the node, with empty ones between them; null if a block would precede its parent.
+ */
 function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, isLimitRaised: boolean): object[] | null {
 	const wire: object[] = [];
 	let { number, timestamp } = plan.state;
@@ -160,7 +162,7 @@ function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, isLimitRaised: b
 				blockOverrides: {
 					number: toQuantity(number + n),
 					time: toQuantity(filler),
-					// reth rejects a request of which one block names none.
+					// reth rejects a request if one block has no gas limit.
 					gasLimit: toQuantity(block.gasLimit),
 				},
 				calls: [],
@@ -217,7 +219,8 @@ function messageOf(
 		return fundsProblem(tx, sender.balance)?.message ?? message;
 	const sent = [...before.keys()].filter((one) => one.tx?.from === tx.from).length;
 	const next = sender.nonce + BigInt(sent);
-	// Only where this count agrees with the error: authorizations (EIP-7702) may have raised the nonce too.
+	// The error must agree with this count: authorizations (EIP-7702) may have raised the nonce
+	// too.
 	if ((code === "NONCE_TOO_LOW" && next > tx.nonce) || (code === "NONCE_GAP" && next < tx.nonce))
 		return `${message}: next nonce ${next}, tx nonce ${tx.nonce}`;
 	return message;

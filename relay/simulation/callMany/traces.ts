@@ -16,7 +16,7 @@ import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";
 import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
 
-/** Recovers who has signed authorizations, so that later it is known at once. */
+/** Recovers the signers of authorizations, so that later uses find them at once. */
 export type RecoverSigners = (authorizations: readonly Authorization[]) => Promise<void>;
 
 /** Null if the node does not trace, or does not reproduce the mined transactions. */

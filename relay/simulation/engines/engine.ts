@@ -24,32 +24,32 @@ export interface AccountOverride {
 	readonly stateDiff?: Readonly<Record<string, string>>;
 }
 
-/** The block as the node runs it: it knows its fork's rules itself. */
+/** The block as the node runs it. The node knows its fork's rules itself. */
 export type EngineBlock = Omit<BlockContext, "fork">;
 
 /** A chain of transactions that passed the relay's own checks. */
 export interface EngineRequest {
 	readonly block: EngineBlock;
-	/** 32 bytes of hex each: the published ones, or random ones while these are not known. */
+	/** 32 bytes of hex each: the published values, or random ones while these are not known. */
 	readonly prevRandao: string;
-	/** Null where the node takes none. */
+	/** Null if the node does not accept it. */
 	readonly beaconRoot: string | null;
 	readonly chain: readonly DecodedTransaction[];
 	/** The state of all senders before the chain. */
 	readonly accounts: ReadonlyMap<string, SimulatedAccount>;
 	/** Hashes of transactions that may fail. */
 	readonly mayFail: ReadonlySet<string>;
-	/** Whether the last one's payment is needed. */
+	/** Whether the last transaction's payment is needed. */
 	readonly measured: boolean;
 	/** Whether transactions that do not fit into the block may run in the next one. */
 	readonly mayWait: boolean;
 }
 
-/** What the node takes in one request. */
+/** The limits of the node for one request. */
 export interface RequestLimits {
 	/** Gas of all transactions of one request together. */
 	readonly gasCap: bigint;
-	/** Gas limit of a block. Absent: any. */
+	/** Gas limit of a block. Absent: no limit. */
 	readonly maxBlockGas?: bigint | undefined;
 }
 
@@ -64,7 +64,10 @@ export type NodeAnswer =
 	| { readonly kind: "result"; readonly value: unknown }
 	/** The transaction failed. */
 	| { readonly kind: "failed"; readonly error: SimulationError }
-	/** The node does not support the request: the method, these params, or so much at once. No verdict on the transaction. */
+	/**
+	 * The node does not support the request: the method, these params, or a request of this size.
+	 * No verdict on the transaction.
+	 */
 	| { readonly kind: "unsupported" }
 	/** No verdict: the node failed; `isMissing` if it does not have the requested block yet. */
 	| { readonly kind: "fault"; readonly isMissing?: boolean };

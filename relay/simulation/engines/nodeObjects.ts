@@ -1,5 +1,6 @@
-// Builds and reads the JSON of simulations: calls, blocks, system writes, logs, and state overrides from a trace's changes. For the
-// relay's own node only: authorizations keep their signatures, without which they have no effect.
+// Builds and reads the JSON of simulations: calls, blocks, system writes, logs, and state overrides
+// from a trace's changes. It is for the relay's own node only: authorizations keep their
+// signatures, without which they have no effect.
 
 import { bytesToHex, parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -9,7 +10,7 @@ import { authorizationsBySigner, lastEffective, type Signer } from "../../domain
 import type { Header } from "../../domain/chain.ts";
 import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
-/** anvil takes no blob fees of more than 128 bits. */
+/** anvil accepts no blob fees of more than 128 bits. */
 const MAX_UINT128 = (1n << 128n) - 1n;
 
 /** The transaction as a call, with its signed fees, by which a validating node computes its maximum cost. */
@@ -91,7 +92,7 @@ export function systemWrites(
 	return beaconRoot === null ? history : { ...history, ...beaconRootWrite(timestamp, beaconRoot) };
 }
 
-/** Of these changes, the block's time and the root of its parent beacon block. */
+/** The part of the system writes with the block's time and the root of its parent beacon block. */
 export function beaconRootWrite(timestamp: number, beaconRoot: string): StateOverrides {
 	const slot = timestamp % RING_SLOTS;
 	const stateDiff = { [word(slot)]: word(timestamp), [word(slot + RING_SLOTS)]: beaconRoot };
@@ -137,7 +138,8 @@ export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer):
 			...(Object.keys(stateDiff).length === 0 ? {} : { stateDiff }),
 		};
 	}
-	// Missing after the transaction: created and destroyed within it, so it holds nothing.
+	// An account that is missing after the transaction was created and destroyed within it, so it
+	// holds nothing.
 	for (const address of Object.keys(diff.pre)) {
 		if (!(address in diff.post)) merged[address.toLowerCase()] = { balance: "0x0" };
 	}
@@ -145,8 +147,9 @@ export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer):
 }
 
 /**
- * Whether the authorizations that `address` has signed revoke its delegation. The diff shows neither removed nor unchanged
- * code, so this follows from them: to revoke it, its owner must have signed one.
+ * Whether the authorizations that `address` has signed revoke its delegation. The diff shows
+ * neither removed nor unchanged code. But only an authorization of the owner can revoke the
+ * delegation.
  */
 function isRevocation(
 	tx: Signer,
@@ -155,7 +158,7 @@ function isRevocation(
 	own: readonly Authorization[],
 ): boolean {
 	const nonce = parseQuantity(before.nonce ?? "0x0") ?? 0n;
-	// The sender's own count after the transaction's nonce.
+	// The sender's own authorizations count after the transaction's nonce.
 	return lastEffective(own, address === tx.from ? nonce + 1n : nonce)?.address === ZERO_ADDRESS;
 }
 
@@ -228,7 +231,10 @@ export function onlyReturned(answer: NodeAnswer): string | null {
 	return onlyCall(answer)?.returned ?? null;
 }
 
-/** The only call of an `eth_simulateV1`: what it returned, and the gas that it used, if the node says it; null if it failed. */
+/**
+ * The only call of an `eth_simulateV1`: its return data, and the gas that it used, if the node
+ * reports it. Null if it failed.
+ */
 export function onlyCall(
 	answer: NodeAnswer,
 ): { readonly returned: string; readonly gasUsed: bigint | null } | null {

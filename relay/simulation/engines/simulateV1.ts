@@ -1,6 +1,7 @@
-// Runs transactions by `eth_simulateV1`, one after another in their target block, or over several from it on if they may wait and
-// do not fit into one. `validation` is on, because only then every node shows contracts the base fee. Balances are read in a
-// further block, so that nothing artificial is in the state that the transactions see.
+// Runs transactions by `eth_simulateV1`, one after another in their target block. If they may wait
+// and do not fit into that block, they use several blocks from it on. `validation` is on, because
+// only then every node shows contracts the base fee. Balances are read in a further block, so that
+// the transactions see nothing artificial in the state.
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -29,11 +30,17 @@ export const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
 export type PartAnswer =
 	| {
 			readonly kind: "ran";
-			/** Of the part's transactions in order; ends with the first failure that is not allowed, if there is one. */
+			/**
+			 * The outcomes of the part's transactions, in order, up to the first failure that is
+			 * not allowed.
+			 */
 			readonly outcomes: readonly SimulationOutcome[];
-			/** How many of them, from the front, are final: later ones had less than their gas, because of the gas cap. */
+			/**
+			 * How many of the outcomes, from the front, are final. Later transactions had less than
+			 * their gas, because of the gas cap.
+			 */
 			readonly finalCount: number;
-			/** The node says that its gas cap is lower than is known. */
+			/** The node says that its gas cap is lower than the known one. */
 			readonly isCapLower?: boolean;
 			/** The last one failed, and the node did not say why. */
 			readonly unexplained: boolean;
@@ -42,11 +49,14 @@ export type PartAnswer =
 	| { readonly kind: "unsupported" };
 
 type Ran = Extract<PartAnswer, { kind: "ran" }> & {
-	/** The balance, after them, of the next transaction's sender; null if it could not be read. */
+	/** The balance of the next transaction's sender after them; null if it could not be read. */
 	readonly nextBalance?: bigint | null;
 };
 
-/** The outcomes of a part's first transactions; `rejected`: the node ran none, since one of them can't be executed. */
+/**
+ * The outcomes of a part's first transactions. `rejected`: the node ran none, since one of them
+ * can't be executed.
+ */
 type PrefixAnswer =
 	| Ran
 	| Exclude<PartAnswer, { kind: "ran" }>
@@ -64,7 +74,8 @@ export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask):
 	}
 	const within = countWithin(part, limits.gasCap);
 	if (within < length && whole.error.code === "OUT_OF_GAS") {
-		// What is left under the gas cap may be too little for a call even to begin: what has all its gas runs alone.
+		// The rest under the gas cap may be too little for a call even to begin. So the
+		// transactions with all their gas run alone.
 		const some: PrefixAnswer | null = within === 0 ? null : await run(within);
 		const known = some?.kind === "ran" ? some.outcomes : [];
 		const last = known.at(-1);
@@ -101,7 +112,10 @@ export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask):
 	return { kind: "ran", outcomes: all, finalCount: all.length, unexplained: false };
 }
 
-/** How many transactions, from the first, have all their gas under the cap, whatever they use, and the balance read too. */
+/**
+ * How many transactions, from the first, have all their gas under the cap, together with the
+ * balance read and no matter how much they use.
+ */
 export function countWithin({ chain }: Part, gasCap: bigint): number {
 	let left = gasCap - BALANCES_GAS;
 	const first = chain.findIndex(({ gasLimit }) => {
@@ -112,8 +126,9 @@ export function countWithin({ chain }: Part, gasCap: bigint): number {
 }
 
 /**
- * Whether the rejection of the transaction at `index`, whose sender has `balance` wei (null: not known), contradicts what the relay
- * knows of it: then the node does not apply what the request says of the block or of the state, or rejects the read of the balances.
+ * Whether the rejection of the transaction at `index` contradicts the relay's own knowledge of it.
+ * `balance` is that of its sender in wei (null: not known). If so, the node ignores the request's
+ * block or state, or rejects the read of the balances.
  */
 function isContradicted(
 	{ chain, block }: Part,
@@ -123,7 +138,8 @@ function isContradicted(
 ): boolean {
 	const tx = chain[index];
 	if (tx === undefined) return true;
-	// The relay has checked the fees. Behind other transactions, less gas may be left than the known cap.
+	// The relay has checked the fees. Behind other transactions, less gas may be left than the
+	// known cap.
 	if (code === "FEE_CAP_TOO_LOW" || code === "BLOB_FEE_CAP_TOO_LOW") return true;
 	if (code === "OUT_OF_GAS" && index > 0) return true;
 	const gas = chain.slice(0, index + 1).reduce((sum, { gasLimit }) => sum + gasLimit, 0n);
@@ -173,12 +189,13 @@ async function runPrefix(
 }
 
 /**
- * The request: the first transactions of `part` in blocks of the given sizes, and in a further block a read of the balances of the
- * fee recipient and of the next transaction's sender.
+ * The request: the first transactions of `part` in blocks of the given sizes, and in a further
+ * block a read of two balances. These are the balances of the fee recipient and of the next
+ * transaction's sender.
  */
 export function simulateCall(part: Part, blocks: readonly number[], limits: RequestLimits): RpcCall {
 	const { chain, block, prevRandao, beaconRoot, state } = part;
-	// In each block, since reth rejects a request of which one block names none.
+	// Set in each block, since reth rejects a request if one block has no gas limit.
 	const gasLimit = toQuantity(blockGas(block, limits));
 	const drawn = {
 		prevRandao,
@@ -225,7 +242,10 @@ function blockAfter(block: EngineBlock, count: number): EngineBlock {
 	return { ...block, number: block.number + count, timestamp: timestampBehind(block, count) };
 }
 
-/** Empty blocks after the state's: otherwise nodes fill the gap with times that may be later than the target block's. */
+/**
+ * Empty blocks after the state's block. Without them, nodes fill the gap with times that may be
+ * later than the target block's.
+ */
 function blocksBetween(
 	{ stateBlock, number, timestamp, parentTimestamp = 0 }: EngineBlock,
 	gasLimit: string,
@@ -241,7 +261,7 @@ function blocksBetween(
 	}));
 }
 
-/** The gas limit that the request says of a block. */
+/** The gas limit of a block in the request. */
 function blockGas({ gasLimit }: EngineBlock, { maxBlockGas }: RequestLimits): bigint {
 	return maxBlockGas !== undefined && maxBlockGas < gasLimit ? maxBlockGas : gasLimit;
 }
@@ -281,8 +301,8 @@ function readOutcomes(part: Part, results: readonly SimulatedCall[], gasCap: big
 }
 
 /**
- * Adds the last transaction's transfers to the fee recipient, never below zero: the recipient's balance with it less the balance
- * without it, less the fees. Balances can't be forged, unlike logs.
+ * Adds the last transaction's transfers to the fee recipient: the recipient's balance with it, less
+ * the balance without it and the fees, never below zero. Unlike logs, balances can't be forged.
  */
 function withPayment(
 	part: Part,
@@ -299,7 +319,8 @@ function withPayment(
 	const { baseFee, blobBaseFee, feeRecipient } = part.block;
 	const price = effectiveGasPrice(tx, baseFee);
 	let fees = last.gasUsed * (price - baseFee);
-	// What a recipient pays for its own transaction lowers its balance, but is no transfer: it is added back.
+	// A recipient's costs for its own transaction lower its balance, but are not a transfer, so
+	// they are added back.
 	if (tx.from === feeRecipient) fees -= last.gasUsed * price + blobGas(tx) * blobBaseFee;
 	const gain = balanceWith - balanceWithout - fees;
 	const paid = gain > 0n ? gain : 0n;

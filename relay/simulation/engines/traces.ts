@@ -1,7 +1,8 @@
-// Runs single transactions by `debug_traceCall`, each with the changes of earlier ones as state overrides. Used where a node's
-// `eth_simulateV1` does not support them (anvil: creations), hides why they fail (anvil) or has too little gas.
+// Runs single transactions by `debug_traceCall`, each with the changes of earlier ones as state
+// overrides. Used if a node's `eth_simulateV1` does not support them (anvil: creations), hides why
+// they fail (anvil) or has too little gas. Also sums the transfers of Ether in a trace; fees and
+// reverted transfers do not count.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
-// Also sums the transfers of Ether in a trace; fees and reverted transfers do not count.
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -31,7 +32,7 @@ const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
 export interface Traced {
 	readonly outcome: SimulationOutcome;
 	readonly state: StateOverrides | null;
-	/** The outcome of the next one if the state is not known. */
+	/** The outcome of the next transaction if the state is not known. */
 	readonly noState: SimulationOutcome;
 }
 
@@ -58,7 +59,10 @@ function endedWith(outcome: SimulationOutcome): Traced {
 	return { outcome, state: null, noState: NO_VERDICT };
 }
 
-/** The state after the first `count` transactions of `part`, as overrides; `unsupported`: the node does not trace; null: it failed to. */
+/**
+ * The state after the first `count` transactions of `part`, as overrides. `unsupported` if the node
+ * does not trace; null if it failed to.
+ */
 export async function stateAfter(
 	part: Part,
 	count: number,
@@ -88,7 +92,7 @@ function tracedIn(
 	state: StateOverrides,
 	tx: DecodedTransaction,
 ): TracedCall {
-	// No node writes it before a traced call.
+	// No node writes the beacon root before a traced call.
 	const written = beaconRoot === null ? {} : beaconRootWrite(block.timestamp, beaconRoot);
 	return {
 		object: signedCall(tx),
@@ -98,7 +102,7 @@ function tracedIn(
 	};
 }
 
-/** The frames of `call`, with their `logs` where they are wanted, and its `changes` of the state likewise. */
+/** The frames of `call`, with `logs` and `changes` of the state if these are wanted. */
 export function traceCall(
 	call: TracedCall,
 	{ changes, logs }: { readonly changes: boolean; readonly logs: boolean },
@@ -144,7 +148,7 @@ function* frames(root: unknown): Generator<Fields> {
 	}
 }
 
-/** A DELEGATECALL transfers nothing, and a CALLCODE's value goes to the caller itself. */
+/** DELEGATECALL transfers nothing, and the value of a CALLCODE goes to the caller itself. */
 const TRANSFERRING = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT"]);
 
 /** Net wei that `recipient` (lower case) received in the callTracer's frames under `root`; never below zero. */

@@ -1,5 +1,6 @@
-// Classifies a node's error by its code, or else by its message: a failure of the transaction, a call that it does not support, or a fault of
-// the node. Only this file reads a node's error messages, and they are not passed on. Codes:
+// Classifies a node's error by its code, or else by its message: a failure of the transaction, an
+// unsupported call, or a fault of the node. Only this file reads a node's error messages, and they
+// are not passed on. Codes:
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -18,7 +19,7 @@ const FEE_CAP = ["FEE_CAP_TOO_LOW", "max fee per gas less than block base fee"] 
 const BLOB_CAP = ["BLOB_FEE_CAP_TOO_LOW", "max fee per blob gas less than block blob base fee"] as const;
 const INTRINSIC = ["OUT_OF_GAS", "out of gas: intrinsic gas too low"] as const;
 const UNDERFUNDED = ["INSUFFICIENT_FUNDS", "insufficient funds for gas * price + value"] as const;
-/** The message where a block has no room. */
+/** The message for a block without room. */
 export const BLOCK_FULL = "exceeds block gas limit";
 const BLOCK_LIMIT = ["GAS_LIMIT_TOO_HIGH", BLOCK_FULL] as const;
 const TX_LIMIT = ["GAS_LIMIT_TOO_HIGH", "transaction gas limit too high"] as const;
@@ -35,7 +36,7 @@ const CODES: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-38013, INTRINSIC],
 	[-38014, UNDERFUNDED],
 	[-38015, BLOCK_LIMIT],
-	// The block's number or time does not follow the node's head: it is at another one.
+	// The block's number or time does not follow the node's head: the node has another head.
 	[-38020, "fault"],
 	[-38021, "fault"],
 	[-38024, SENDER_CODE],
@@ -52,7 +53,7 @@ const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-32601, "unsupported"],
 	[-32602, "unsupported"],
 	[-32004, "unsupported"],
-	// Unknown words for the whole request: no verdict.
+	// An unknown message for the whole request is no verdict.
 	[-32000, "unsupported"],
 	[-38025, INITCODE],
 	[-32003, FAILED],
@@ -110,13 +111,14 @@ export function readAnswer(answer: RpcAnswer): NodeAnswer {
 /** HTTP statuses by which providers say that a method is not supported, or not included in a plan. */
 const UNSUPPORTED_STATUS: ReadonlySet<number> = new Set([402, 403, 404, 405, 501]);
 
-/** What a failed transport says of a call. */
+/** Classifies a failed transport: the call is unsupported, or the node is at fault. */
 export function readTransportError({ code, status = 0 }: UpstreamError): NodeAnswer {
 	return { kind: code === "httpStatus" && UNSUPPORTED_STATUS.has(status) ? "unsupported" : "fault" };
 }
 
 /**
- * Why an execution failed, by the node's error; `data` is the revert data, if any. Null if neither code nor message is clear.
+ * Why an execution failed, by the node's error. `data` is the revert data, if any. Null if neither
+ * code nor message is clear.
  */
 export function readExecutionError(
 	code: number | null,
@@ -160,7 +162,10 @@ function findPattern(message: string): Meaning | undefined {
 	return PATTERNS.find(([pattern]) => pattern.test(letters))?.[1];
 }
 
-/** Whether the node says that its gas cap, and not the transaction, may be the cause of the failure (geth does for some). */
+/**
+ * Whether the node says that its gas cap, and not the transaction, may be the cause of the failure
+ * (geth does for some).
+ */
 export function saysCapped({ error: { message } }: SimulatedCall): boolean {
 	return /gas ?cap/i.test(message);
 }
@@ -174,14 +179,14 @@ export const NO_VERDICT: SimulationOutcome = {
 	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
 };
 
-/** The outcome where the node supports no way to simulate it. */
+/** The outcome if the node supports no way to simulate it. */
 export const UNSUPPORTED: SimulationOutcome = {
 	ok: false,
 	isImpossible: true,
 	error: { code: "NODE_UNAVAILABLE", message: "simulation not possible: the node refuses it" },
 };
 
-/** The outcome where the node's gas cap, and not the transaction, may be the cause of the failure. */
+/** The outcome if the node's gas cap, and not the transaction, may be the cause of the failure. */
 export function aboveCap(gasCap: bigint): SimulationOutcome {
 	const message = `simulation not possible: the node runs ${gasCap} gas at most`;
 	return { ok: false, isImpossible: true, error: { code: "NODE_UNAVAILABLE", message } };
