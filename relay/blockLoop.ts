@@ -187,8 +187,8 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Records which of our transactions the new blocks contain; after a gap, checks all of ours. Throws UpstreamError when
-	 * the node does not answer.
+	 * Records which of our transactions the new blocks contain; after a gap, checks all of ours.
+	 * Throws UpstreamError when the node does not answer.
 	 */
 	async #include(update: ChainUpdate): Promise<void> {
 		const { transactions, inclusions, clock } = this.#dependencies;

@@ -1,4 +1,5 @@
-// The relay's settings, one row each. `--help`, `--print-config` and the tables in the documents are generated from these rows.
+// The relay's settings, one row each. `--help`, `--print-config` and the tables in the documents
+// are generated from these rows.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

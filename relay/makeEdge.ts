@@ -53,7 +53,10 @@ export interface EdgeDependencies {
 	readonly log: Logger;
 }
 
-/** Work for subscribers and polled filters in one turn of the event loop, in ms: less than what requests get. */
+/**
+ * Work for subscribers and polled filters in one turn of the event loop, in ms: less than that for
+ * requests.
+ */
 const NOTIFYING_MS = 5;
 
 /** For transactions that the relay holds, these polls are free once a second. */

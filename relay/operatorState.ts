@@ -100,7 +100,7 @@ export async function askCoreState(core: EdgeParts["core"]): Promise<CoreState |
 	}
 }
 
-/** Null if it fails or takes longer. */
+/** The result of `ask`; null if it fails or takes longer than `ms`. */
 async function inTime<T>(clock: Clock, what: string, ms: number, ask: () => Promise<T>): Promise<T | null> {
 	try {
 		return await withDeadline(clock, what, ms, ask);

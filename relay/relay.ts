@@ -65,8 +65,8 @@ const FIRST_HEAD_MS = 1_000;
 
 /**
  * A relay that is not started yet. `start` waits for a node that does not answer, with its port
- * open. It rejects if the node or the store is not the one in the settings, or if the folder or a
- * port is not available.
+ * open. It rejects if the node or the store is not the one in the settings. It also rejects if the
+ * folder or a port is not available.
  */
 export function createRelay(config: RelayConfig, overrides: RelayOverrides): Server {
 	return assembled("relay", (stopped) => assemble(config, overrides, stopped));

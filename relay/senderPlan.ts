@@ -1,4 +1,5 @@
-// Decides which of a sender's consecutive transactions must be simulated, and what to do with each one afterwards. Pure.
+// Decides which of a sender's consecutive transactions must be simulated, and the action for each
+// one afterwards. Pure.
 
 import { type EndpointPolicy, mustPass } from "./domain/endpoints.ts";
 import type { QueueReason } from "./domain/events.ts";

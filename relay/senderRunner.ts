@@ -206,8 +206,8 @@ export class SenderRunner {
 	}
 
 	/**
-	 * Reads the account, and ends transactions whose nonce is used. Returns false when the head changed meanwhile and the
-	 * result is stale. Throws UpstreamError.
+	 * Reads the account, and ends transactions whose nonce is used. Returns false if the head
+	 * changed during the read, so that the result is stale. Throws UpstreamError.
 	 */
 	async #refresh(sender: string, head: Block, priority: Priority): Promise<boolean> {
 		const { transactions, clock, inclusions, tip } = this.#dependencies;

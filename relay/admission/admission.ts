@@ -79,8 +79,8 @@ export async function judgeAccount(
 	if (fresh.block > account.block) onLaterHead();
 	const rejection = firstRejection(ACCOUNT_RULES, tx, fresh);
 	if (rejection !== null) return { ok: false, rejection };
-	// The pool learns of used nonces with the head that used them, so it must not see them earlier
-	// here, nor those of another fork.
+	// The pool learns of used nonces with the head that used them. So it must not see them earlier
+	// here, nor the nonces of another fork.
 	return { ok: true, account: fresh.nonce > account.nonce ? account : fresh };
 }
 

@@ -36,7 +36,8 @@ export class BlockLogs {
 	}
 
 	/**
-	 * All logs of the block with this hash, for a client or the feed. Throws UpstreamError if the node does not answer with logs.
+	 * All logs of the block with this hash, for a client or the feed. Throws UpstreamError if the
+	 * node does not answer with logs.
 	 */
 	async of(blockHash: string, client: string | null = null): Promise<LogTable> {
 		const known = this.#kept.get(blockHash) ?? this.#reading.get(blockHash);

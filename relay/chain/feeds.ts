@@ -39,7 +39,10 @@ const MAX_WAITING = 64;
 /** Filters for which work is queued in one turn of the event loop. */
 const FILTERS_A_TURN = 1_000;
 
-/** Passes items to `work`, one batch after another so that they stay in order; items that arrive meanwhile form the next batch. */
+/**
+ * Passes items to `work` in batches, one after another, so that they stay in order. Items that
+ * arrive during a batch form the next one.
+ */
 function inBatches<T>(
 	background: FeedDependencies["background"],
 	task: string,

@@ -100,7 +100,10 @@ export class PolledFilters {
 		for (const { hash, number } of applied) this.#steps.push({ hash, number, removed: false, at });
 	}
 
-	/** Creates a filter of logs, or of blocks if `logs` is null; returns its id. Throws RpcError `limit` if `client` has too many. */
+	/**
+	 * Creates a filter of logs, or of blocks if `logs` is null, and returns its id. Throws RpcError
+	 * `limit` if `client` has too many.
+	 */
 	open(client: string, logs: LogCriteria | null): string {
 		this.#sweep();
 		if (this.#shares.take(client, 1) !== null) {

@@ -1,5 +1,5 @@
-// Sends reads to the node in batches that it accepts. A read that did not arrive is sent a second time, so only reads may go
-// through here.
+// Sends reads to the node in batches that it accepts. A read that did not arrive is sent a second
+// time, so this module is for reads only.
 
 import type { Clock } from "../../shared/clock.ts";
 import {
@@ -34,7 +34,10 @@ export class NodeReader {
 	readonly #client: Pick<JsonRpcClient, "call" | "batch">;
 	readonly #clock: Clock;
 	readonly #log: Logger;
-	/** The largest batch that the node answered after it had failed on a larger one, and until when that limit is assumed. */
+	/**
+	 * The largest batch that the node answered after a larger one failed, and until when that limit
+	 * applies.
+	 */
 	#small: { readonly calls: number; readonly until: number } | null = null;
 
 	constructor(options: NodeReaderOptions, dependencies: NodeReaderDependencies) {

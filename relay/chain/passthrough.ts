@@ -118,10 +118,10 @@ export class Passthrough {
 
 	/**
 	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws
-	 * ForeignRpcError with any error of the node, without secrets. Throws RpcError:
-	 * `methodNotFound` for a method that is not listed or not known to the node, `limit` if the
-	 * answer is too large or too many reads wait, `internal` with `reason: "node unavailable"` if
-	 * the node gave no answer, or denied its operator access.
+	 * ForeignRpcError with any error of the node, without secrets. Throws RpcError `methodNotFound`
+	 * for a method that is not listed or not known to the node. Throws RpcError `limit` if the
+	 * answer is too large or too many reads wait. Throws RpcError `internal` with
+	 * `reason: "node unavailable"` if the node gave no answer, or denied its operator access.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = READS.get(method);

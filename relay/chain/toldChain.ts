@@ -1,5 +1,5 @@
-// The height and the announced blocks that clients have received. The height does not fall if the next answer comes from a node
-// that is some blocks behind.
+// The height and the announced blocks that clients have received. The height does not fall if the
+// next answer comes from a node that is some blocks behind.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";

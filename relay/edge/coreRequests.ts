@@ -39,7 +39,7 @@ const PASSED = [
 	"origin",
 	REQUEST_ID,
 ] as const;
-/** Headers of an answer that are about its content; the server adds the others anew. */
+/** Headers of an answer that describe its content; the server adds the others itself. */
 const KEPT = [
 	...["cache-control", "retry-after", "x-accel-buffering"],
 	...["content-disposition", "link"],

@@ -29,8 +29,8 @@ export const NO_CORE = new RpcError("unavailable", "internal error: no core can 
 });
 
 /**
- * Methods of the connection itself: follow a topic, stop following it, get the feed, and report
- * that the client of a call with a later result has gone.
+ * Methods of the connection itself: follow a topic, stop following it, and get the feed. The last
+ * one reports that the client of a call with a later result has gone.
  */
 export const [FOLLOW, UNFOLLOW, FEED, GONE] = ["core_follow", "core_unfollow", "core_feed", "core_gone"];
 

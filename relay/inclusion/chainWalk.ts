@@ -17,9 +17,9 @@ export interface Walk {
 }
 
 /**
- * Walks from `chain` (oldest first, linked, ending with the tracked head; empty before the first head) to `head`. `parentOf`
- * returns a block's parent, or null if the node no longer has it. Then the chain has changed meanwhile, and the result is
- * null too.
+ * Walks from `chain` (oldest first, linked, ending with the tracked head; empty before the first
+ * head) to `head`. `parentOf` returns a block's parent, or null if the node no longer has it. In
+ * that case the chain has changed during the walk, and the result is null too.
  */
 export async function walk(
 	chain: readonly Block[],
@@ -61,7 +61,7 @@ function step(
 	return { chain: blocks.slice(-limits.kept), update: { head, reverted, applied, gap: false } };
 }
 
-/** Starts anew at `head`; the blocks in between are unknown. */
+/** Starts again at `head`; the blocks in between are unknown. */
 function jump(head: Block): Walk {
 	return { chain: [head], update: { head, reverted: [], applied: [head], gap: true } };
 }

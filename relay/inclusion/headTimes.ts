@@ -35,7 +35,7 @@ const GAIN_MS = 60_000;
 const COMPARED = 5;
 /**
  * A block is never ahead of a correct clock. It arrives within this many ms of its time, or within
- * this part of a slot: under EIP-7732, payloads come up to three quarters of a slot late.
+ * this part of a slot. Under EIP-7732, payloads come up to three quarters of a slot late.
  */
 const EARLY_MS = 2_000;
 const LATE_MS = 5_000;
@@ -74,8 +74,9 @@ export class HeadTimes {
 
 	/**
 	 * Age of the last head in ms; Infinity before the first one. It counts from the head's arrival.
-	 * Its timestamp counts too if it is the first head, since a node that stopped long ago shows an
-	 * old head, and while the node catches up.
+	 * The age at the arrival, by the head's timestamp, is added in two cases. One is the first
+	 * head, since a node that stopped long ago shows an old head. The other is a node that catches
+	 * up.
 	 */
 	ageMs(): number {
 		const last = this.#arrivals.at(-1);

@@ -1,5 +1,5 @@
-// Follows the chain by a subscription or by polling, and reports each change of the canonical chain block by block, with
-// reorganisations.
+// Follows the chain by a subscription or by polling. Reports each change of the canonical chain
+// block by block, with reorganisations.
 
 import type { LookupFunction } from "node:net";
 import { type Clock, pause, type Timer } from "../../shared/clock.ts";

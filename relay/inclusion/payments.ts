@@ -1,5 +1,5 @@
-// Reads payments from the node: the transfers of a block, and what a transaction paid to the coinbase, by the block's access list
-// or by traces. Bids and refunds are judged elsewhere.
+// Reads payments from the node: the transfers of a block, and a transaction's payment to the
+// coinbase, from the block's access list or from traces. Other modules judge bids and refunds.
 
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError, type UpstreamFault } from "../../shared/jsonrpc/client.ts";
@@ -99,7 +99,8 @@ export function paymentReader(dependencies: {
 		},
 		/**
 		 * The wei that a mined transaction brought to the coinbase: priority fees, and transfers
-		 * including internal ones (null if the node can't trace it). Throws an UpstreamError.
+		 * including internal ones. The transfers are null if the node can't trace them. Throws an
+		 * UpstreamError.
 		 */
 		async brought(
 			hash: string,
@@ -161,8 +162,10 @@ function balanceIn(accounts: Fields, account: string): bigint | null {
 }
 
 /**
- * The balances of an account by a block access list, in order of their index; null for anything else. Names as in
- * https://github.com/ethereum/execution-apis/blob/main/src/schemas/block-access-list.yaml or as in go-ethereum.
+ * The balances of an account in a block access list, in order of their index; null for anything
+ * else. Names as in
+ * https://github.com/ethereum/execution-apis/blob/main/src/schemas/block-access-list.yaml or as in
+ * go-ethereum.
  */
 function balancesIn(list: unknown, account: string): readonly { index: number; value: bigint }[] | null {
 	if (!Array.isArray(list)) return null;

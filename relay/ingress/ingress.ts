@@ -1,5 +1,5 @@
-// Creates the relay's servers for HTTP, websockets and metrics, which share one port unless settings separate them. Methods and
-// routes are defined elsewhere.
+// Creates the relay's servers for HTTP, websockets and metrics, which share one port unless
+// settings separate them. Methods and routes are defined elsewhere.
 
 import { addressReader, type VerifySignature } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";

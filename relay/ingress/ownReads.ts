@@ -1,4 +1,4 @@
-// The reads that the node answers. Some run behind the client's own pending transactions, so that a
+// The reads that the node answers. Some run behind the client's own pending transactions. So a
 // wallet can estimate the second of two steps while the first is pending. Only the network address
 // that submitted a transaction may know of it. For others, answers and work are the same whether it
 // exists or not.

@@ -1,5 +1,5 @@
-// The relay's GET routes: a transaction's status, its events (as JSON, or live for clients that accept `text/event-stream`), a
-// bundle's status, an address's refunds and the totals.
+// The relay's GET routes: a transaction's status, its events, a bundle's status, an address's
+// refunds and the totals. Events come as JSON, or live for clients that accept `text/event-stream`.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import {

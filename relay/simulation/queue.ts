@@ -1,6 +1,6 @@
 // The queue in front of the node's simulations. Clients are served in fair order by the gas that
-// they request, so that hundreds of expensive bids of one client do not delay others. Length and
-// waiting time are bounded; nothing is retried.
+// they request. So hundreds of expensive bids of one client do not delay others. Length and waiting
+// time are bounded; nothing is retried.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";

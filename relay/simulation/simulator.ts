@@ -37,8 +37,8 @@ import type { NodeAbilities } from "./nodeAbilities.ts";
 import { Retries } from "./retries.ts";
 
 /**
- * Deadline of one simulation, in ms: a sixth of a slot, so that it can be repeated within the slot;
- * longer for much gas.
+ * Deadline of one simulation, in ms: a sixth of a slot, so that it can be repeated within the slot.
+ * Much gas extends it.
  */
 const TIMEOUT_MS = 2_000;
 const GAS_PER_MS = 10_000n;

@@ -69,8 +69,8 @@ function statusOf(record: TransactionRecord): StatusRecord["status"] {
 }
 
 /**
- * The response of `GET /tx/{hash}/events`: the events in order of time, and after a cancel or
- * replacement the number of builders that have confirmed it (`cancels`). `omitted` counts events
+ * The response of `GET /tx/{hash}/events`: the events in order of time. After a cancel or
+ * replacement, `cancels` is the number of builders that have confirmed it. `omitted` counts events
  * that were not kept. `bids` are shown only once it is mined: a bidder who saw them earlier would
  * raise only when others bid. `firstBlock` is the first block of its lifetime, null while it waits
  * for its turn. publicEvents.ts decides which fields are public.

@@ -1,4 +1,5 @@
-// eth_callBundle: simulates a bundle in a future block, and returns what each transaction used and paid, like Flashbots'.
+// eth_callBundle: simulates a bundle in a future block, and returns each transaction's gas and
+// payment, like Flashbots' method.
 // https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#eth_callbundle
 
 import { z } from "zod";

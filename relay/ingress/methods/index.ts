@@ -1,5 +1,5 @@
-// The list of the relay's own methods, used by the dispatcher, rpc.discover and the documentation. Reads that the node answers
-// are passed on elsewhere.
+// The list of the relay's own methods, for the dispatcher, rpc.discover and the documentation.
+// Other modules pass on the reads that the node answers.
 
 import type { Client } from "../../../shared/client.ts";
 import type { CallContext } from "../../../shared/http/callContext.ts";

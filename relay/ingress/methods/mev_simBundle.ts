@@ -1,4 +1,5 @@
-// mev_simBundle: simulates a bundle of mev_sendBundle, and returns what it pays in the form that MEV-Share's clients read.
+// mev_simBundle: simulates a bundle of mev_sendBundle, and returns its payment in the form that
+// MEV-Share's clients read.
 // https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#mev_simbundle
 
 import { z } from "zod";

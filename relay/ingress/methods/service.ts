@@ -1,5 +1,5 @@
-// Methods about the service itself: how it identifies the client, that it has no accounts, the
-// statuses of many transactions, and the OpenRPC document.
+// Methods about the service itself: how it identifies the client, and that it has no accounts. Also
+// the statuses of many transactions, and the OpenRPC document.
 
 import { z } from "zod";
 import { networkAddress, UNBELIEVED } from "../../../shared/client.ts";

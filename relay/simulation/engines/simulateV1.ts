@@ -113,8 +113,8 @@ export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask):
 }
 
 /**
- * How many transactions, from the first, have all their gas under the cap, together with the
- * balance read and no matter how much they use.
+ * How many transactions, from the first, have all their gas under the cap, no matter how much they
+ * use. The balance read must fit too.
  */
 export function countWithin({ chain }: Part, gasCap: bigint): number {
 	let left = gasCap - BALANCES_GAS;
@@ -301,8 +301,9 @@ function readOutcomes(part: Part, results: readonly SimulatedCall[], gasCap: big
 }
 
 /**
- * Adds the last transaction's transfers to the fee recipient: the recipient's balance with it, less
- * the balance without it and the fees, never below zero. Unlike logs, balances can't be forged.
+ * Adds the last transaction's transfers to the fee recipient. They are the recipient's balance with
+ * it, less the balance without it and the fees, never below zero. Unlike logs, balances can't be
+ * forged.
  */
 function withPayment(
 	part: Part,

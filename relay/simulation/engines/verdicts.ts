@@ -1,6 +1,6 @@
-// Classifies a node's error by its code, or else by its message: a failure of the transaction, an
-// unsupported call, or a fault of the node. Only this file reads a node's error messages, and they
-// are not passed on. Codes:
+// Classifies a node's error by its code, or else by its message. It is a failure of the
+// transaction, an unsupported call, or a fault of the node. Only this file reads a node's error
+// messages, and they are not passed on. Codes:
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
