@@ -1,5 +1,6 @@
-// Background tasks: counted, their errors logged, and awaited at a stop. A loop is a background task that repeats; however often
-// it is triggered, one pass runs at a time. Deadlines are the tasks' own responsibility.
+// Background tasks: counted, their errors logged, and awaited at a stop. A loop is a background
+// task that repeats. However often it is triggered, it runs one pass at a time. Deadlines are the
+// tasks' own responsibility.
 
 import type { Clock, Timer } from "./clock.ts";
 import { type Logger, safeError } from "./log.ts";
@@ -50,9 +51,12 @@ export interface Pass {
 }
 
 interface LoopOptions {
-	/** For the log. */
+	/** Name of the task, for the log. */
 	readonly task: string;
-	/** Between a pass that left work and the next one, in ms; ten times as long if no work is left. */
+	/**
+	 * Pause between a pass that left work and the next one, in ms. It is ten times as long if no
+	 * work is left.
+	 */
 	readonly tickMs: number;
 }
 
@@ -61,11 +65,11 @@ interface LoopDependencies {
 	readonly background: Background;
 }
 
-/** Minimum time between two passes. */
+/** After a scan the loop pauses for at least this many times the scan's duration. */
 const PAUSE_MS = 20;
 /** Ticks between two passes if nothing triggers them and no work seems to be left. */
 const HEARTBEAT_TICKS = 10;
-/** Scans may take at most one part in this many of the time. */
+/** Scans may take at most this fraction (one tenth) of the time. */
 const SHARE = 10;
 
 /** A loop over `pass`. A trigger during a pass causes one more, since that pass may have read old state. */

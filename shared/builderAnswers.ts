@@ -1,9 +1,10 @@
-// What builders answered to a transaction, in words: for the relay's log, and for `npm run why`, which has it from /tx/{hash}/events.
+// Puts the answers of builders to a transaction into words. The relay's log uses it. So does `npm
+// run why`, which reads the answers from /tx/{hash}/events.
 
 /** A delivery to one builder, as records and their events have it. */
 interface Delivery {
 	readonly builder: string;
-	/** `cancel`: it was told to forget it. */
+	/** `cancel`: a cancel of the transaction. */
 	readonly kind: string;
 	/** See docs/api.md. */
 	readonly answer: string;
@@ -11,7 +12,7 @@ interface Delivery {
 	readonly block: number;
 }
 
-/** What a builder did, by its answer; what was never sent is not told. */
+/** The action of a builder, by its answer. A delivery that was never sent has no entry. */
 const DID: Readonly<Record<string, string>> = {
 	accepted: "accepted it",
 	rejected: "rejected it",
@@ -19,7 +20,10 @@ const DID: Readonly<Record<string, string>> = {
 	timeout: "did not answer in time",
 };
 
-/** Such as "sent to 2 builders: titan rejected it for blocks 7 to 9, quasar accepted it for block 9"; null if it was sent to none. */
+/**
+ * For example "sent to 2 builders: titan rejected it for blocks 7 to 9, quasar accepted it for
+ * block 9". Null if no builder received it.
+ */
 export function builderAnswers(deliveries: readonly Delivery[]): string | null {
 	const blocks = new Map<string, Map<string, number[]>>();
 	for (const { builder, kind, answer, block } of deliveries) {

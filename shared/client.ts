@@ -1,5 +1,6 @@
-// Who sends a request: the client's address, the key that has signed its body, and whether a web page has its visitor's browser send
-// it. Limits, ownership and what a client may see depend on that alone.
+// Identifies the sender of a request: the client's address, the key that signed the body, and
+// whether a web page made its visitor's browser send it. Limits, ownership and visibility depend on
+// that alone.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -10,8 +11,9 @@ import { RpcError } from "./jsonrpc/errors.ts";
 
 export interface Client {
 	/**
-	 * IP address in its shortest form, IPv4 if possible; "unknown" if the connection has closed. Where another's web page has
-	 * the visitor's browser send the request, the address as {@link pageAddress} marks it.
+	 * IP address in its shortest form, IPv4 if possible; "unknown" if the connection has closed. If
+	 * the page of another site made the visitor's browser send the request, {@link pageAddress}
+	 * marks the address.
 	 */
 	readonly address: string;
 	/**
@@ -20,22 +22,40 @@ export interface Client {
 	readonly signer: string | null;
 	/** Whether the address comes from the proxy that knows the shared secret. */
 	readonly vouched: boolean;
-	/** The setting because of which a sender of `X-Boost-Auth` is not believed about its client; undefined: none was sent, or it is. */
+	/**
+	 * The setting that makes us ignore the client that a sender of `X-Boost-Auth` names. Undefined
+	 * if it sent no such header, or if we trust it.
+	 */
 	readonly unbelieved?: Unbelieved | undefined;
-	/** Set if the address is a proxy's, which names a client but is not believed: it may be that of many clients. */
+	/**
+	 * Set if the address belongs to a proxy that names a client but is not trusted. Many clients
+	 * may then share the address.
+	 */
 	readonly isProxy?: true | undefined;
-	/** The boosts that the request came through, as their entries in `Via`; only boost reads them. */
+	/**
+	 * The boost instances that forwarded the request, as their entries in `Via`. Only boost reads
+	 * them.
+	 */
 	readonly via?: string | undefined;
-	/** What the signer has signed: the digest of the body as its client sent it; undefined if a proxy that vouches does not say. */
+	/**
+	 * Digest of the body as its client sent it, which the signer signed. Undefined if a proxy that
+	 * vouches does not report it.
+	 */
 	readonly digest?: string | undefined;
-	/** The header `X-Leeward-Signature` as it came; the relay's reads that ask for it verify it. */
+	/**
+	 * The header `X-Leeward-Signature` as received. The reads of the relay that require it verify
+	 * it.
+	 */
 	readonly readSignature?: string | undefined;
 }
 
 /** The header by which a key opens its live reads, in Node's spelling. */
 export const READ_SIGNATURE = "x-leeward-signature";
 
-/** `BOOST_SECRET`: it differs, or is not set here. `TRUST_PROXY`: as many proxies as it says would send other entries. */
+/**
+ * `BOOST_SECRET`: it differs, or is not set here. `TRUST_PROXY`: that number of proxies would send
+ * other entries.
+ */
 export const UNBELIEVED = ["BOOST_SECRET", "TRUST_PROXY"] as const;
 export type Unbelieved = (typeof UNBELIEVED)[number];
 
@@ -47,7 +67,7 @@ interface AddressOptions {
 	readonly trustProxy: number;
 	/** If set, a sender with the same `X-Boost-Auth` names the client, as its only entry. */
 	readonly boostSecret?: string;
-	/** The same of another secret, which may change; null: none. */
+	/** Like `boostSecret`, for another secret, which may change. Null if there is none. */
 	readonly ownSecret?: () => string | null;
 }
 
@@ -64,12 +84,13 @@ export interface ClientAddress {
 }
 
 /**
- * Before the address of a visitor whose browser sends what another's web page wants. A client with it has shares of its own
- * beside the address's, so that no page uses up its visitor's; and it is not the address that owns and may cancel.
+ * Prefix for the address of a visitor whose browser sends requests for a page of another site. Such
+ * a client has its own quota beside that of the address, so that no page uses up its visitor's
+ * quota. It does not count as the address that owns and may cancel.
  */
 const PAGE = "web ";
 
-/** `address` as that of the web pages which are open there. */
+/** `address` with the mark of the web pages that are open there. */
 export function pageAddress(address: string): string {
 	return address === UNKNOWN_ADDRESS || address.startsWith(PAGE) ? address : PAGE + address;
 }
@@ -79,7 +100,10 @@ export function networkAddress(address: string): string {
 	return address.startsWith(PAGE) ? address.slice(PAGE.length) : address;
 }
 
-/** The headers by which boost names a client to the relay, which believes them beside the secret. */
+/**
+ * The headers by which boost names a client to the relay. The relay trusts them if the secret comes
+ * with them.
+ */
 export function clientHeaders(address: string): Readonly<Record<string, string>> {
 	const named = { "x-forwarded-for": networkAddress(address) };
 	return address.startsWith(PAGE) ? { ...named, "x-boost-page": "1" } : named;
@@ -98,7 +122,8 @@ export function addressReader(options: AddressOptions): ReadAddress {
 	const readNetwork = networkReader(options);
 	return (headers, socketAddress) => {
 		const from = readNetwork(headers, socketAddress);
-		// Boost has seen the host that the page was asked for, and may send without a page's headers what one has sent before.
+		// Boost has seen the host that the browser requested the page from. Boost may also resend a
+		// page's request without the page's headers.
 		const isPage = from.vouched ? headers["x-boost-page"] !== undefined : isOthersPage(headers);
 		return isPage ? { ...from, address: pageAddress(from.address) } : from;
 	};
@@ -116,7 +141,8 @@ function networkReader(options: AddressOptions): ReadAddress {
 		let unbelieved: Unbelieved | undefined;
 		if (typeof auth === "string") {
 			const isBoosts = isSecret(auth, secret) || isSecret(auth, digestOf(ownSecret()));
-			// Boost overwrites the header, so its entry is the only one, or comes before those of `trustProxy` proxies.
+			// Boost overwrites the header, so its entry is the only one, or comes before those of
+			// `trustProxy` proxies.
 			const isOnly = entries.length === 1 || entries.length === 1 + trustProxy;
 			const named = isBoosts && isOnly ? normalAddress(entries[0] ?? "") : undefined;
 			if (named !== undefined) return { address: named, vouched: true };
@@ -140,8 +166,8 @@ function directAddress(address: string): string {
 }
 
 /**
- * The normal form of an IP address: IPv4 also for IPv4-mapped and translated ones, IPv6 in lower case and shortest form, without port,
- * brackets and zone. Undefined for anything else.
+ * The normal form of an IP address: IPv4, also for IPv4-mapped and translated addresses; IPv6 in
+ * lower case and shortest form, without port, brackets and zone. Undefined for anything else.
  */
 export function normalAddress(text: string): string | undefined {
 	let address = text.trim();
@@ -160,8 +186,9 @@ export function normalAddress(text: string): string | undefined {
 }
 
 /**
- * The IPv4 address behind one of 64:ff9b::/96, which a network that speaks IPv6 alone gives to clients of IPv4. All of them are
- * in one /56. Takes the shortest form. https://www.rfc-editor.org/rfc/rfc6052#section-2.1
+ * The IPv4 address in an address of 64:ff9b::/96. A network that speaks only IPv6 gives such
+ * addresses to clients of IPv4, and all of them are in one /56. Expects the shortest form.
+ * https://www.rfc-editor.org/rfc/rfc6052#section-2.1
  */
 function translated(address: string): string | undefined {
 	const found = /^64:ff9b::(?:(?:([0-9a-f]+):)?([0-9a-f]+))?$/.exec(address);
@@ -174,8 +201,9 @@ function translated(address: string): string | undefined {
 }
 
 /**
- * The client to whom limits apply: an IPv4 address, or the /56 network of an IPv6 address, since one subscriber has all of its
- * addresses. The web pages that are open there are a client of their own. Takes {@link Client.address}.
+ * The client to whom limits apply: an IPv4 address, or the /56 network of an IPv6 address, since
+ * one subscriber has all addresses of such a network. The web pages that are open there are a
+ * separate client. Expects {@link Client.address}.
  */
 export function clientOf(address: string): string {
 	if (!address.includes(":")) return address;
@@ -188,7 +216,7 @@ export function clientOf(address: string): string {
 	return `${[...first.slice(0, 3), fourth.toString(16)].join(":")}::/56`;
 }
 
-/** The network of a {@link clientOf}, of which one owner often has all: /24 of IPv4, /48 of IPv6. */
+/** The network of a {@link clientOf}: /24 of IPv4, /48 of IPv6. Often one owner has all of it. */
 export function networkOf(client: string): string {
 	const address = networkAddress(client);
 	const [separator, suffix] = address.includes(":") ? [":", "::/48"] : [".", ".0/24"];
@@ -218,8 +246,8 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Whether the origin is a web page. Our own pages count too, since they send nothing that needs trust. A page in a sandboxed
- * frame has the origin "null"; extensions have other schemes.
+ * Whether the origin is a web page. Our own pages count too, since they send nothing that needs
+ * trust. A page in a sandboxed frame has the origin "null"; extensions have other schemes.
  * https://fetch.spec.whatwg.org/#origin-header
  */
 export function isWebPage(origin: string | null): boolean {
@@ -227,8 +255,9 @@ export function isWebPage(origin: string | null): boolean {
 }
 
 /**
- * Whether a web page that is not of this server has the browser send the request. Without an `Origin`, as of images and links,
- * browsers tell by `Sec-Fetch-Site`; who follows a link opens the page himself.
+ * Whether a web page of another site makes the browser send the request. Images and links have no
+ * `Origin`; for them browsers send `Sec-Fetch-Site`. A user who follows a link opens the page
+ * himself.
  * https://w3c.github.io/webappsec-fetch-metadata/#sec-fetch-site-header
  */
 export function isOthersPage(headers: IncomingHttpHeaders): boolean {
@@ -240,8 +269,8 @@ export function isOthersPage(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Whether the page has come from the host that the request is for. Anybody can point a name of his own to our address, so over
- * http, which has no certificate, only an address or `localhost` shows that.
+ * Whether the page came from the host that the request is for. Anybody can point a name of his own
+ * to our address. Plain http has no certificate, so there only an address or `localhost` proves it.
  */
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
 	const [, scheme, authority] = /^(https?):\/\/([^/?#@\s]+)$/i.exec(origin.trim()) ?? [];
@@ -253,9 +282,10 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
 const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 
 /**
- * The client of `body` by its address and signature, and an error if the signature does not verify. Without a signature, a
- * proxy that vouches may name the signer in `X-Boost-Signer`, and what that has signed in `X-Boost-Digest`: it has verified the
- * original body, and may have rewritten it. From anyone else these headers are ignored.
+ * The client of `body` by its address and signature, and an error if the signature does not verify.
+ * Without a signature, a proxy that vouches may name the signer in `X-Boost-Signer` and the signed
+ * digest in `X-Boost-Digest`. That proxy has verified the original body and may have rewritten it.
+ * From any other sender these headers are ignored.
  */
 export function identify(
 	headers: IncomingHttpHeaders,

@@ -25,7 +25,8 @@ export const systemClock: Clock = {
 	monotonic: () => performance.now(),
 	after(ms, fn) {
 		let immediate: NodeJS.Immediate | undefined;
-		// After the event loop was blocked, an answer that arrived in time is read before its deadline fires.
+		// If the event loop was blocked, an answer that arrived in time is read before its deadline
+		// fires.
 		const handle = setTimeout(() => {
 			immediate = setImmediate(fn);
 		}, ms);
@@ -63,7 +64,10 @@ export function withDeadline<T>(
 	return within(clock, what, ms, running, (error) => controller.abort(error));
 }
 
-/** `running`, or a rejection with {@link DeadlineError} when the time is up, of which `onLate` is told first. */
+/**
+ * Settles as `running`, or rejects with {@link DeadlineError} when the time is up. `onLate` is
+ * called with the error first.
+ */
 export function within<T>(
 	clock: Clock,
 	what: string,
@@ -112,20 +116,23 @@ export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Resolves in this turn of the event loop, after all that follows from promises which are settled. */
+/** Resolves in this turn of the event loop, after everything that follows from settled promises. */
 export function settled(): Promise<void> {
 	return new Promise((resolve) => process.nextTick(resolve));
 }
 
-/** How long work for many runs before it lets the event loop go, in ms. */
+/** How long a loop over many items may block the event loop before it yields, in ms. */
 export const SLICE_MS = 5;
 
-/** Items that {@link inSlices} visits before it reads the time, which takes as long as a small visit. */
+/**
+ * Items that {@link inSlices} visits between two readings of the clock. One reading takes as long
+ * as a small visit.
+ */
 const ITEMS_A_READING = 8;
 
 /**
- * Calls `visit` for each of `items`, those added meanwhile included, and yields to other work in between. Resolves with the ms
- * that it has worked itself.
+ * Calls `visit` for each of `items`, including items added meanwhile, and yields to other work in
+ * between. Resolves with its own working time in ms.
  */
 export async function inSlices<T>(
 	items: Iterable<T>,

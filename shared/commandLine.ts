@@ -1,5 +1,5 @@
-// The command lines of the scripts that are no servers: --help tells what they do and starts nothing, and what they do not know is
-// an error.
+// The command lines of the scripts that are not servers. --help explains a script and starts
+// nothing. Unknown arguments are an error.
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
@@ -8,22 +8,25 @@ type Options = NonNullable<ParseArgsConfig["options"]>;
 interface Command<O extends Options> {
 	/** As it is typed: "npm start". */
 	readonly name: string;
-	/** What it does, as lines. */
+	/** Description of the command, as lines. */
 	readonly about: readonly string[];
-	/** What must follow, in angle brackets, and what is expected of it: ["<hash>", "32 bytes as 0x hex"]. */
+	/**
+	 * The required operand in angle brackets, and its expected form: ["<hash>", "32 bytes as 0x
+	 * hex"].
+	 */
 	readonly operand?: readonly [name: string, expected: string];
 	readonly options?: O;
-	/** What each option does. */
+	/** Description of each option. */
 	readonly optionsHelp?: Readonly<Record<keyof O, string>>;
-	/** Environment variables, each with what it is for. */
+	/** Environment variables, each with its purpose. */
 	readonly settings?: readonly (readonly [name: string, about: string])[];
 	/** The exit code for wrong arguments. Default 1. */
 	readonly wrongCode?: number;
 }
 
 /**
- * The values of the options, and the operand ("" where the command has none). Null if the help or an error was printed, and the
- * exit code set: there is nothing to do then.
+ * The values of the options, and the operand ("" if the command has none). Null if the help or an
+ * error was printed and the exit code set; the caller then has nothing to do.
  */
 export function readCommand<const O extends Options>(command: Command<O>, args: readonly string[]) {
 	const { name, operand, options = {} as O, wrongCode = 1 } = command;

@@ -123,8 +123,8 @@ const STOP_LIMIT_MS = 28_000;
 const AFTER_DRAIN_MS = 8_000;
 
 /**
- * How long the whole stop may take, in ms. It must be done before the host's SIGKILL: 30 s after its SIGTERM, and for a drain
- * of more than 20 s the operator has it come later.
+ * How long the whole stop may take, in ms. It must end before the host's SIGKILL, which comes 30 s
+ * after its SIGTERM. For a drain of more than 20 s the operator must configure a later SIGKILL.
  */
 export function stopLimitMs(drainSeconds: number): number {
 	return Math.max(STOP_LIMIT_MS, drainSeconds * 1_000 + AFTER_DRAIN_MS);

@@ -10,7 +10,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** The only fields a log line may carry. Times in ms, sizes in bytes, wei as decimal strings. */
 export interface LogFields {
 	readonly hash?: string;
-	/** The id of the request, see requestId.ts; of a transaction that of its submission. */
+	/**
+	 * The id of the request, see requestId.ts. For a transaction it is the id of its submission.
+	 */
 	readonly request?: string | undefined;
 	readonly block?: number;
 	readonly upstream?: string;
@@ -29,27 +31,33 @@ export interface LogFields {
 	readonly store?: string;
 	/** The key of a store's entry. */
 	readonly key?: string;
-	/** Of the core. */
+	/** Term of the core. */
 	readonly term?: number;
 	readonly native?: boolean;
 	readonly signal?: string;
 	readonly reason?: string;
-	/** What the operator should look at, see outgoing/advice.ts. */
+	/** The setting or cause that the operator should check, see outgoing/advice.ts. */
 	readonly hint?: string;
 	readonly version?: string;
 	/** Made by {@link safeError}. */
 	readonly fault?: SafeError;
 }
 
-/** What may be logged of an error: its class and code, never its message, which may quote a raw transaction. */
+/**
+ * The loggable part of an error: its class and code. The message is never included, since it may
+ * quote a raw transaction.
+ */
 interface SafeError {
 	readonly name: string;
 	readonly code?: string;
-	/** For an upstream error, and for one of the database: its host, the system's error code or SQLSTATE, and the HTTP status. */
+	/**
+	 * Of an error of an upstream or of the database: its host, the system's error code or SQLSTATE,
+	 * and the HTTP status.
+	 */
 	readonly host?: string;
 	readonly reason?: string;
 	readonly status?: number;
-	/** Where it was thrown in our own code, `file:line`. */
+	/** Place in our own code that threw it, as `file:line`. */
 	readonly at?: string;
 }
 
@@ -85,11 +93,14 @@ export function safeError(thrown: unknown): SafeError {
 /** A logger that writes JSON lines to `destination` (standard output unless given). */
 export function createLogger(level: LogLevel, name: string, destination?: DestinationStream): Logger {
 	const options = { level, base: { name }, timestamp: pino.stdTimeFunctions.isoTime };
-	// Synchronous, so that the last line before an exit, which says why, is written.
+	// Synchronous, so that the last line before an exit, which has the reason, is written.
 	return wrap(pino(options, destination ?? batched(pino.destination({ fd: 1, sync: true }))));
 }
 
-/** Writes all lines of one turn of the event loop together, since a write costs more than making a line. */
+/**
+ * Writes all lines of one turn of the event loop together, since a write costs more than making a
+ * line.
+ */
 function batched(destination: DestinationStream): DestinationStream {
 	let lines = "";
 	const flush = (): void => {

@@ -1,13 +1,14 @@
-// Joins the texts of a long answer in turns of the event loop: copying 25 megabytes takes longer than a request may keep it.
+// Joins the texts of a long answer over several turns of the event loop. Copying 25 megabytes
+// would block it for too long.
 
 import { nextTurn } from "./clock.ts";
 
-/** A longer answer is joined in turns of the event loop. */
+/** A longer answer is joined over several turns of the event loop. */
 const LONG_CHARS = 1024 * 1024;
-/** Characters that are copied in one turn: many answers may be joined at the same time. */
+/** Characters that are copied in one turn. Many answers may be joined at the same time. */
 const TURN_CHARS = 256 * 1024;
 
-/** The UTF-8 bytes of all `texts`, one behind the other. */
+/** The UTF-8 bytes of all `texts`, concatenated. */
 export async function joinInTurns(texts: readonly (Buffer | string)[]): Promise<Buffer> {
 	let length = 0;
 	await inTurns(texts, (text) => {
@@ -21,7 +22,10 @@ export async function joinInTurns(texts: readonly (Buffer | string)[]): Promise<
 	return joined;
 }
 
-/** The `chunks` of an answer, which are `length` bytes, in one; a long answer in turns of the event loop. */
+/**
+ * Concatenates the `chunks` of an answer, which have `length` bytes together. A long answer takes
+ * several turns of the event loop.
+ */
 export function joinChunks(chunks: readonly Buffer[], length: number): Buffer | Promise<Buffer> {
 	if (length > LONG_CHARS) return joinInTurns(chunks);
 	const [only] = chunks;

@@ -136,7 +136,10 @@ class SeriesTable<L extends string, S> {
 	}
 }
 
-/** The series of the labels so far, by the value of the next one. A joined key would be made and hashed for each count. */
+/**
+ * One level of the tree of series: those with the same labels so far, by the value of the next
+ * label. A joined key would have to be made and hashed for each count.
+ */
 class Level<S> {
 	series: S | undefined;
 	readonly #below = new Map<string, Level<S>>();

@@ -1,9 +1,13 @@
-// Who owns a transaction, and what follows from what its owners asked for. Anyone who has signed bytes can submit them, first or
-// again, so a later submitter is an owner beside the first, and each promise holds by itself. Pure.
+// Decides the owners of a transaction, and the rules that follow from their requests. Anyone who
+// has the signed bytes can submit them, first or again. So a later submitter is an owner beside the
+// first, and each promise holds by itself. Pure.
 
 import { clientOf } from "./client.ts";
 
-/** The error of a cancel by anybody but an owner: the same whether the hash is known, pending or neither, so it tells nothing. */
+/**
+ * The error of a cancel by anybody but an owner. It is the same whether the hash is known, pending
+ * or neither, so it reveals nothing.
+ */
 export const NOT_CANCELLABLE =
 	"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key";
 
@@ -13,7 +17,10 @@ export const STILL_WANTED =
 /** Its `data.reason`. */
 export const STILL_WANTED_REASON = "STILL_WANTED";
 
-/** The error of a submission, from an `address` of its own or not, of what other owners have ended by their addresses. */
+/**
+ * The error of a submission of a transaction that other owners have ended by their addresses.
+ * `address`: that of the submission, if it has one.
+ */
 export function cancelledByOther(hash: string, address: string | null): string {
 	const message = `transaction was cancelled by another owner; add again=${hash} to submit it anew`;
 	return address === null ? `${message}, not from a web page` : message;
@@ -25,7 +32,7 @@ export const CANCELLED_BY_OTHER = "CANCELLED_BY_OTHER";
 export const STRICTEST_FIRST = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"] as const;
 export type OwnedPath = (typeof STRICTEST_FIRST)[number];
 
-/** What a submission asks for besides its path. */
+/** The requests of a submission besides its path. */
 export interface OwnerOptions {
 	/** Whether a self-transfer with the same nonce cancels it without a fee. */
 	readonly softCancellations: boolean;
@@ -38,17 +45,20 @@ export interface OwnerOptions {
 	readonly builders: readonly string[] | null;
 }
 
-/** One who submitted a transaction, with all that it asked for. */
+/** A submitter of a transaction, with all its requests. */
 export interface Owner<P extends OwnedPath = OwnedPath> extends OwnerOptions {
-	/** Its network address, which may take its wish back; null: nobody may. */
+	/** The network address that may withdraw the request. Null if nobody may. */
 	readonly address: string | null;
 	/** The paths that it asked for, each once. */
 	readonly paths: readonly P[];
-	/** Whether it has taken its wish back. What it asked for still counts, so that its end loosens nothing. */
+	/**
+	 * Whether the owner has withdrawn its request. The restrictions that it requested stay in
+	 * force.
+	 */
 	readonly cancelled: boolean;
 }
 
-/** What holds for a transaction. */
+/** The rules in force for a transaction. */
 export interface Terms<P extends OwnedPath = OwnedPath> extends OwnerOptions {
 	/** The strictest path. */
 	readonly path: P;
@@ -56,7 +66,10 @@ export interface Terms<P extends OwnedPath = OwnedPath> extends OwnerOptions {
 	readonly paths: readonly P[];
 }
 
-/** Owners that are kept by address; what others ask for is kept as if one had asked for all of it. */
+/**
+ * Maximum owners that are kept by address. The requests of all others are kept as those of a single
+ * owner.
+ */
 export const MAX_OWNERS = 8;
 
 /** The owners after one more submission: the same array if it changes nothing. The same address counts once. */
@@ -83,8 +96,9 @@ export function withOwner<P extends OwnedPath>(
 }
 
 /**
- * What a submission asks for once builders have the transaction: only the first owner that wants it may still change which builders
- * get it, and how. Anybody else may have the bytes from a builder.
+ * The owner to record for a submission that comes after builders have the transaction. Only the
+ * first owner that still wants it may change the path and the builders. Anybody else may have
+ * received the bytes from a builder.
  */
 export function lateOwner<P extends OwnedPath>(owners: readonly Owner<P>[], owner: Owner<P>): Owner<P> {
 	const first = owners.find(({ cancelled }) => !cancelled);
@@ -93,8 +107,9 @@ export function lateOwner<P extends OwnedPath>(owners: readonly Owner<P>[], owne
 }
 
 /**
- * The owner whose address makes room for `address`: the last one of the client that has the most, if that has two more at
- * least than the client of `address`. One subscriber has all the addresses of a network, and keeps out nobody with them.
+ * The owner that is dropped to make room for `address`, or undefined. It is the last owner of the
+ * client with the most, if that client has at least two more than the client of `address`. One
+ * subscriber has all addresses of a network, and must not crowd out others with them.
  */
 function oneTooMany<P extends OwnedPath>(owners: readonly Owner<P>[], address: string): Owner<P> | undefined {
 	const addresses = owners.flatMap((one) => (one.address === null ? [] : [one.address]));
@@ -110,7 +125,10 @@ function indexOf(owners: readonly Owner[], { address }: Owner): number {
 	return owners.findIndex((one) => one.address === address);
 }
 
-/** The owners after the wish of `address` was taken back: the same array if it has none. */
+/**
+ * The owners after `address` withdrew its request. Returns the same array if `address` has no open
+ * request.
+ */
 export function withoutWish<P extends OwnedPath>(
 	owners: readonly Owner<P>[],
 	address: string,
@@ -119,14 +137,15 @@ export function withoutWish<P extends OwnedPath>(
 	return owners.map((one) => (one.address === address ? { ...one, cancelled: true } : one));
 }
 
-/** The owners once nobody's address wants it any more. */
+/** The owners once no address wants it any more. */
 export function allTakenBack<P extends OwnedPath>(owners: readonly Owner<P>[]): readonly Owner<P>[] {
 	return owners.map((one) => ({ ...one, cancelled: true }));
 }
 
 /**
- * The owners of a transaction that has ended, for its next life: their wishes are over and their addresses forgotten, but what
- * they asked for still counts. `endedBy`: addresses that have ended it: whatever their wallets send again, they want it no more.
+ * The owners of an ended transaction, for the case that it is submitted again. Their requests are
+ * over and their addresses are forgotten, but their restrictions still count. `endedBy`: addresses
+ * that ended it. They no longer want it, even if their wallets send it again.
  */
 export function pastOwners<P extends OwnedPath>(
 	owners: readonly Owner<P>[],
@@ -138,14 +157,15 @@ export function pastOwners<P extends OwnedPath>(
 	return past.flatMap((one) => [one, ...endedBy.map((address) => ({ ...one, address }))]);
 }
 
-/** Whether `address` is that of an owner, also of one that has taken its wish back. */
+/** Whether `address` belongs to an owner, including one that has withdrawn its request. */
 export function isOwnedBy(owners: readonly Owner[], address: string | null): boolean {
 	return address !== null && owners.some((one) => one.address === address);
 }
 
 /**
- * Whether a self-transfer that comes from `address` cancels it without being mined: if that owner asked for it, or by anybody
- * else if all owners did. To another owner it is a replacement, which ends the transaction for good also where others have its
+ * Whether a self-transfer from `address` cancels the transaction without being mined. If `address`
+ * is an owner, that owner must have requested it. Otherwise all owners must have. If not, the
+ * self-transfer is a replacement, which ends the transaction for good even if others have its
  * bytes.
  */
 export function cancelsSoftly(owners: readonly Owner[], address: string | null): boolean {
@@ -155,7 +175,7 @@ export function cancelsSoftly(owners: readonly Owner[], address: string | null):
 		: own.softCancellations;
 }
 
-/** Whether a self-transfer of anybody may cancel it without being mined. */
+/** Whether a self-transfer by any sender may cancel it without being mined. */
 export function mayCancelSoftly(owners: readonly Owner[]): boolean {
 	return owners.some(({ softCancellations }) => softCancellations);
 }
@@ -167,14 +187,14 @@ export function standingCount(owners: readonly Owner[]): number {
 	return count;
 }
 
-/** What holds: the strictest path, and what all owners agree on. */
+/** The rules in force: the strictest path, and the options that all owners agree on. */
 export function termsOf<P extends OwnedPath>(owners: readonly Owner<P>[]): Terms<P> {
 	const [first] = owners;
 	if (first === undefined) throw new RangeError("a transaction without an owner");
 	const { paths, refundRecipient, referrer, isHidden, builders } =
 		owners.length === 1 ? first : owners.reduce(merged);
 	const path = paths.length === 1 ? (paths[0] as P) : strictest(paths);
-	// As for a client that is none of them.
+	// As for a client that is not an owner.
 	const softCancellations = cancelsSoftly(owners, null);
 	return { path, paths, softCancellations, refundRecipient, referrer, isHidden, builders };
 }
@@ -183,7 +203,10 @@ function strictest<P extends OwnedPath>(paths: readonly P[]): P {
 	return STRICTEST_FIRST.find((path) => paths.includes(path as P)) as P;
 }
 
-/** Both wishes as one of the first's owner. What they do not agree on is null, and stays so. */
+/**
+ * Merges the requests of two owners, and keeps the first one's address. An option on which they
+ * disagree becomes null and stays null.
+ */
 function merged<P extends OwnedPath>(one: Owner<P>, other: Owner<P>): Owner<P> {
 	const more = other.paths.filter((path) => !one.paths.includes(path));
 	return {
@@ -194,12 +217,15 @@ function merged<P extends OwnedPath>(one: Owner<P>, other: Owner<P>): Owner<P> {
 		referrer: one.referrer === other.referrer ? one.referrer : null,
 		isHidden: one.isHidden || other.isHidden,
 		builders: inBoth(one.builders, other.builders),
-		// Its owner has ended it, and wallets send the bytes of all that they think pending again and again.
+		// Its owner has ended it. Wallets resend the bytes of every transaction that they think is
+		// pending.
 		cancelled: one.address === null ? one.cancelled && other.cancelled : one.cancelled,
 	};
 }
 
-/** The builders that both allow; where there are none those of the first, who would have it mined. */
+/**
+ * The builders that both allow. If there are none, those of the first owner, who wants it mined.
+ */
 function inBoth(one: Owner["builders"], other: Owner["builders"]): Owner["builders"] {
 	if (one === null || other === null) return one ?? other;
 	const both = one.filter((name) => other.includes(name));

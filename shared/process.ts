@@ -23,7 +23,7 @@ import { type Metrics, processMetrics } from "./metrics.ts";
 import { NO_TRACES, type Traces } from "./tracing/traces.ts";
 import { type Build, commitOf, VERSION } from "./version.ts";
 
-/** What each process has, whatever else. */
+/** Settings that every process has. */
 interface ProcessConfig extends TraceSettings {
 	readonly LOG_LEVEL: LogLevel;
 	readonly DRAIN_SECONDS: number;
@@ -35,14 +35,14 @@ interface ProcessKind<Config extends ProcessConfig> {
 	/** One line for `--help`. */
 	readonly about: string;
 	readonly settings: SettingTable & { readonly DATA_DIR: Setting<string> };
-	/** What of its store belongs together, for `--salvage`; null: nothing. */
+	/** Entries of its store that belong together, for `--salvage`. Null if there are none. */
 	readonly pair: EntryPair | null;
 	/** Throws SettingError. */
 	read(env: Environment): Config;
 	create(config: Config, given: ProcessParts): Component;
 }
 
-/** What the process gives to its component. */
+/** Dependencies that the process gives to its component. */
 interface ProcessParts {
 	readonly log: Logger;
 	readonly build: Build;
@@ -52,7 +52,7 @@ interface ProcessParts {
 	readonly onLost: () => void;
 }
 
-/** What the process was started with; only a main.ts reads these globals. */
+/** The inputs of the process. Only a main.ts reads these globals. */
 interface ProcessInput {
 	readonly args: readonly string[];
 	readonly env: Environment;
@@ -64,7 +64,7 @@ interface ProcessInput {
  * ignores signals, which hosts and terminals send to all processes at once: parent and child must stop in order.
  */
 export const SUPERVISED = "--supervised";
-/** What a supervised child sends to its parent once it has started. */
+/** Message that a supervised child sends to its parent once it has started. */
 export const STARTED = "started";
 
 const OPTIONS: readonly string[] = ["--help", "--print-config", "--version", "--salvage"];
@@ -92,8 +92,9 @@ const OPERATOR_ERRORS = new Set([
 ]);
 
 /**
- * V8 lets a heap grow fourfold before it collects it, which took 600 MiB instead of 300 under load. A small heap keeps that
- * default: collecting it more often would make reads a third slower.
+ * V8 lets a heap grow fourfold before it collects garbage. Under load that took 600 MiB instead of
+ * 300. A small heap keeps that default, since collecting it more often would make reads a third
+ * slower.
  */
 function boundHeap(): void {
 	const percent = getHeapStatistics().used_heap_size > LARGE_HEAP ? 100 : 0;
@@ -136,7 +137,7 @@ async function run<Config extends ProcessConfig>(
 	if (args.includes("--version")) return print(`${build.version} (commit ${build.commit})`);
 	if (args.includes("--salvage")) {
 		const { DATA_DIR } = readSettings({ DATA_DIR: kind.settings.DATA_DIR }, env);
-		// The pauses of a wait keep no process.
+		// The timers of a wait do not keep the process alive.
 		const alive = setInterval(() => {}, KEEP_ALIVE_MS);
 		const salvage = salvageStore(join(DATA_DIR, kind.name), kind.pair, new Date());
 		return print(await salvage.finally(() => clearInterval(alive)));
@@ -187,7 +188,7 @@ async function run<Config extends ProcessConfig>(
 	if (isSupervised) process.send?.(STARTED);
 }
 
-/** The SDK is loaded only where there is a collector. */
+/** Loads the SDK only if a collector is set. */
 async function tracesOf(config: TraceSettings, log: Logger): Promise<Traces> {
 	const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = config;
 	if (endpoint === undefined) return NO_TRACES;
@@ -195,7 +196,9 @@ async function tracesOf(config: TraceSettings, log: Logger): Promise<Traces> {
 	return openTraces({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, { clock: systemClock, log });
 }
 
-/** The component, which sends what is left of its traces when all else has stopped. */
+/**
+ * The component, which at its stop sends the remaining traces after everything else has stopped.
+ */
 function withTraces(made: Component, traces: Traces): Component {
 	return {
 		name: made.name,
@@ -217,7 +220,7 @@ function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boole
 	return { secp256k1: isNative("secp256k1"), keccak: isNative("keccak") };
 }
 
-/** Whether the package, which has a binary for each kind of machine, has one for this. */
+/** Whether the package, which has a binary for each kind of machine, has one for this machine. */
 function hasPackage(name: string): boolean {
 	try {
 		require(name);
@@ -227,7 +230,10 @@ function hasPackage(name: string): boolean {
 	}
 }
 
-/** Each package's entry is `try { bindings } catch { fallback }`, so it is native if it is the same object as the bindings. */
+/**
+ * Each package's entry is `try { bindings } catch { fallback }`. So it is native if it is the same
+ * object as the bindings.
+ */
 function isNative(name: "secp256k1" | "keccak"): boolean {
 	try {
 		return require(name) === require(`${name}/bindings`);

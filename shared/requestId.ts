@@ -1,18 +1,25 @@
-// The id of a request, `X-Request-Id`: the sender's own if it is one, else a random one. It stands in the log lines of the request and
-// of its transaction, in the answer, and goes on to those who are asked for it.
+// The id of a request, `X-Request-Id`: the sender's own if it is valid, else a random one. It
+// appears in the answer and in the log lines of the request and of its transaction. It is also
+// forwarded to the servers that the request is sent to.
 
 import { randomFillSync } from "node:crypto";
 
 /** In lower case, as Node gives headers. */
 export const REQUEST_ID = "x-request-id";
 
-/** Nothing that a log, a header or a shell could read as more than text. */
+/** Only characters that a log, a header or a shell reads as plain text. */
 const VALID = /^[A-Za-z0-9._-]{1,64}$/;
-/** Random bytes of an id: so many that no two are equal by chance, and that one says nothing of how many there are. */
+/**
+ * Random bytes of an id: enough that no two are equal by chance, and that an id does not reveal how
+ * many there are.
+ */
 const ID_BYTES = 12;
-/** Random bytes are fetched for so many ids at once, since each call takes longer than all else here. */
+/**
+ * Ids for which random bytes are fetched at once, since each call takes longer than everything else
+ * here.
+ */
 const IDS_AT_ONCE = 256;
-/** Characters of a websocket's id: the number of a message comes behind it. */
+/** Characters of a websocket's id. The number of a message follows it. */
 const CONNECTION_CHARS = 48;
 
 const random = Buffer.alloc(ID_BYTES * IDS_AT_ONCE);

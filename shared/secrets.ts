@@ -1,19 +1,19 @@
-// Cuts out of another server's words what belongs to the operator: URLs, hosts, addresses with ports, and keys. What the words
-// are about stays: block ranges, hex data, addresses and hashes.
+// Cuts the operator's data out of the words of another server: URLs, hosts, addresses with ports,
+// and keys. The facts that the words report stay: block ranges, hex data, addresses and hashes.
 
 /** Stands for what was cut. */
 const CUT = { url: "[url]", host: "[host]", key: "[key]" } as const;
 
-/** Longer texts are cut off behind so many characters; hex data is not text. */
+/** Longer texts are cut off after this many characters. Hex data does not count as text. */
 const MAX_CHARS = 16 * 1024;
 /** Values nested deeper are left out. */
 const MAX_DEPTH = 8;
 const HEX_DATA = /^0x[0-9a-f]*$/i;
 
-/** Words in URLs of nodes that are no secrets: they must stay readable in a message. */
+/** Words in URLs of nodes that are not secret, so they stay readable in a message. */
 const PLAIN_WORDS =
 	/^(?:v\d{1,3}|rpc|json-?rpc|eth\w{0,2}|ethereum|mainnet|sepolia|holesky|hoodi|goerli|https?|wss?|api|node|nodes|public|archive|execution|ext|bc|localhost)$/i;
-/** Parts of a path or query with fewer characters are in every message. */
+/** Parts of a path or query with fewer characters occur in every message, so they are not cut. */
 const LEAST_CHARS = 4;
 const LONG_CHARS = 12;
 
@@ -66,7 +66,7 @@ const RULES: readonly Rule[] = [
 	{ pattern: /[\w+/=-]{20,512}/g, by: (found) => (isRandom(found) ? CUT.key : found) },
 ];
 
-/** What cuts the secrets of the server at `url`, and those of any other, out of what it says. */
+/** Cuts the secrets of the server at `url`, and of any other server, out of its words. */
 export interface Cutter {
 	/** `text` without secrets. */
 	text(text: string): string;
@@ -74,7 +74,7 @@ export interface Cutter {
 	value(value: unknown): unknown;
 }
 
-/** A cutter that knows the URLs of our own nodes, whose parts are cut out in any form. */
+/** A cutter that knows the URLs of our own nodes, and cuts out their parts in any form. */
 export function cutterFor(...urls: readonly (string | undefined)[]): Cutter {
 	const own = ownParts(urls.filter((url) => url !== undefined));
 	const cutText = (given: string): string => {
@@ -129,7 +129,7 @@ function ownParts(
 		}
 		names.set(text.toLowerCase(), CUT.url);
 		if (place !== hostname) names.set(place.toLowerCase(), CUT.host);
-		// A host of one word ("node") may be a word of the message.
+		// A host of a single word ("node") may be a word of the message.
 		if (hostname.includes(".")) names.set(hostname.toLowerCase(), CUT.host);
 	}
 	if (names.size === 0) return null;

@@ -1,5 +1,6 @@
-// The parameters of eth_cancelTransaction: the hash, and optionally the sender's signature over Cancel(transaction), typed data that a
-// wallet shows. Unlike a body's signature it works on every transport and for each call of a batch by itself.
+// The parameters of eth_cancelTransaction: the hash, and optionally the sender's signature over
+// Cancel(transaction), typed data that a wallet shows. A body's signature covers the whole body.
+// This one works on every transport and for each call of a batch.
 
 import { cancelledBy } from "./ethereum/typedData.ts";
 import { RpcError } from "./jsonrpc/errors.ts";
@@ -15,7 +16,10 @@ export const CANCEL_PARAMS = [
 	},
 ] as const;
 
-/** Who has signed the cancel of `wanted`, in lower case. Throws RpcError `invalidParams` if that is nobody's signature. */
+/**
+ * The lower-case address that signed the cancel of `wanted`. Throws RpcError `invalidParams` if the
+ * signature is invalid.
+ */
 export function cancelSigner(chainId: bigint, wanted: string, given: string): string {
 	const signer = cancelledBy(chainId, wanted, given);
 	if (signer !== null) return signer;

@@ -1,5 +1,6 @@
-// Reads the query parameters of submissions, ours and Flashbots', with names in any case. Unknown ones are ignored, but a
-// misspelt name is an error, so that no user wrongly believes a protection to be on.
+// Reads the query parameters of submissions, ours and Flashbots', with names in any case. Unknown
+// parameters are ignored. A misspelt name is an error, so that no user wrongly believes a
+// protection to be on.
 
 import { parseAddress, parseHash } from "./ethereum/hex.ts";
 import { RpcError } from "./jsonrpc/errors.ts";
@@ -15,15 +16,18 @@ export interface SubmissionQuery {
 	readonly isHidden: boolean;
 	/** Names of the allowed builders, in any case; null: all that the path allows. */
 	readonly builders: readonly string[] | null;
-	/** Percent of the refund that was asked for; null: none was. */
+	/** Requested percentage of the refund. Null if none was requested. */
 	readonly refundPercent: number | null;
-	/** Blocks of its life that were asked for; null: none were. */
+	/** Requested lifetime in blocks. Null if none was requested. */
 	readonly blockRange: number | null;
-	/** The hash, lower case, of a transaction to be submitted anew although another owner has cancelled it; null: none. */
+	/**
+	 * Lower-case hash of a transaction to submit again although another owner has cancelled it.
+	 * Null if there is none.
+	 */
 	readonly again: string | null;
 }
 
-/** What a request without a query asks for. */
+/** The values for a request without a query. */
 export const NO_QUERY: SubmissionQuery = {
 	...{ softCancellations: false, refundRecipient: null, referrer: null },
 	...{ isHidden: false, builders: null, refundPercent: null, blockRange: null, again: null },
@@ -38,7 +42,10 @@ const FLASHBOTS = ["hint", "builder", "refund", "originId", "useMempool", "block
 /** For our relay alone. */
 const AGAIN = "again";
 const NAMES: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer", AGAIN, ...FLASHBOTS];
-/** Hints with which the feed may show a transaction, and those that would need a feed of less. */
+/**
+ * Hints with which the feed may show a transaction. The other hints would need a feed that shows
+ * less.
+ */
 const SHOWN: readonly string[] = ["calldata", "full"];
 const HINTS = [
 	...SHOWN,
@@ -65,7 +72,7 @@ export function hasFlashbots(search: string): boolean {
 	return FLASHBOTS.some((name) => names.has(name.toLowerCase()));
 }
 
-/** What a query that was kept asks for; null: it can't be read. */
+/** The values of a stored query. Null if it can't be read. */
 export function keptQuery(search: string): SubmissionQuery | null {
 	if (search === "") return NO_QUERY;
 	try {
@@ -93,7 +100,7 @@ export function readSubmissionQuery(given: URLSearchParams): SubmissionQuery {
 	};
 }
 
-/** The query that asks for this, without "?"; what {@link readSubmissionQuery} reads back. */
+/** The query with these values, without "?". {@link readSubmissionQuery} reads it back. */
 export function submissionQuery({
 	softCancellations,
 	refundRecipient,
@@ -111,8 +118,9 @@ export function submissionQuery({
 }
 
 /**
- * Flashbots shows searchers what the hints name. The feed shows all but the signature, or nothing: so a transaction with any of
- * these parameters is hidden, unless there is a hint of its call data.
+ * Flashbots shows searchers the fields that the hints name. Our feed shows everything but the
+ * signature, or nothing. So a transaction with any of these parameters is hidden, unless a hint
+ * names its call data.
  */
 function flashbotsOnly(
 	query: URLSearchParams,
@@ -135,7 +143,10 @@ function flashbotsOnly(
 	};
 }
 
-/** Who gets it: our parameter's address, or that of Flashbots' `address:percent`. */
+/**
+ * The recipient of the refund: the address in our parameter, or the one in Flashbots'
+ * `address:percent`.
+ */
 function refund(query: URLSearchParams): Pick<SubmissionQuery, "refundRecipient" | "refundPercent"> {
 	const own = address(query, "refundRecipient");
 	const values = query.getAll("refund");
@@ -177,14 +188,14 @@ function again(query: URLSearchParams): string | null {
 	return hash;
 }
 
-/** The query with which our relay admits the transaction anew although others have ended it. */
+/** The query with which our relay accepts a transaction again although others have ended it. */
 export function withAgain(search: string, hash: string): string {
 	const query = new URLSearchParams(withoutAgain(search));
 	query.set(AGAIN, hash);
 	return query.toString();
 }
 
-/** The query without what only our relay may get. */
+/** The query without the parameters that only our relay may receive. */
 export function withoutAgain(search: string): string {
 	const query = new URLSearchParams(search);
 	const names = [...query.keys()].filter((name) => name.toLowerCase() === AGAIN);

@@ -1,5 +1,6 @@
-// Calls that wait for a receipt (eth_sendRawTransactionSync): the timeout parameter, the limits, the errors, and the waits
-// themselves. Relay and boost find receipts differently, so that part is given by each.
+// Calls that wait for a receipt (eth_sendRawTransactionSync): the timeout parameter, the limits,
+// the errors, and the waits themselves. Relay and boost find receipts differently, so each of them
+// supplies that part.
 // https://eips.ethereum.org/EIPS/eip-7966
 
 import { z } from "zod";
@@ -12,19 +13,22 @@ import { Shares } from "./shares/shares.ts";
 
 /** One wait. Times are monotonic, in ms. */
 export interface SyncCall {
-	/** Of an acknowledged transaction, lower case. */
+	/** Hash of an acknowledged transaction, in lower case. */
 	readonly hash: string;
 	/** See clientOf. */
 	readonly client: string;
 	/** The request, whose bytes are held during the wait. */
 	readonly life: RequestLife;
 	readonly begun: number;
-	/** When it must be answered. */
+	/** Time by which it must be answered. */
 	readonly until: number;
 }
 
 interface WaitingRoomLimits {
-	/** Maximum waits, of all clients and of one. Fewer than the maximum requests, so that waits can't block the server. */
+	/**
+	 * Maximum waits, of all clients and of one. Fewer than the maximum number of requests, so that
+	 * waits can't block the server.
+	 */
 	readonly maxWaits: number;
 	readonly maxPerClient: number;
 	/** Maximum bytes of held requests, of all clients and of one. */

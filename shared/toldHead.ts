@@ -1,10 +1,14 @@
-// The highest block number that clients were told, so that they are never told less because another node, some blocks behind, is
-// asked. A chain that really went back comes through after a while.
+// Remembers the highest block number that clients received. They then never receive a lower one
+// just because another node answers that is some blocks behind. If the chain really went back, the
+// lower number is reported after a while.
 
 import type { Clock } from "./clock.ts";
 
 export interface ToldHeadOptions {
-	/** How long the source that told the number must say less until that is believed, in ms. */
+	/**
+	 * How long the source of the highest number must report a lower one until we accept that, in
+	 * ms.
+	 */
 	readonly ownMs: number;
 	/** The same for any other source, which may only be behind, in ms. */
 	readonly otherMs: number;
@@ -14,9 +18,9 @@ export class ToldHead {
 	readonly #options: ToldHeadOptions;
 	readonly #clock: Clock;
 	#number: number | null = null;
-	/** The source that told it last. */
+	/** The source that reported it last. */
 	#by = "";
-	/** Less, said since then without a break, in monotonic ms. */
+	/** A lower number, reported without a break since `since` (monotonic ms). */
 	#less: { readonly number: number; readonly by: string; readonly since: number } | null = null;
 
 	constructor(options: ToldHeadOptions, dependencies: { readonly clock: Clock }) {
@@ -24,18 +28,21 @@ export class ToldHead {
 		this.#clock = dependencies.clock;
 	}
 
-	/** The highest number that was told; null if none was. */
+	/** The highest number that clients received. Null if there is none. */
 	get number(): number | null {
 		this.#believe();
 		return this.#number;
 	}
 
-	/** The source that told it; "" if none did. */
+	/** The source that reported it; "" if there is none. */
 	get by(): string {
 		return this.#by;
 	}
 
-	/** `by` says that `number` is its head. Returns what clients are told: that, or a higher number that they know already. */
+	/**
+	 * `by` reports `number` as its head. Returns the number to report to clients: that one, or a
+	 * higher one that they know already.
+	 */
 	tell(number: number, by = ""): number {
 		this.#believe();
 		if (this.#number === null || number >= this.#number) {
@@ -47,7 +54,7 @@ export class ToldHead {
 		return this.#number;
 	}
 
-	/** The chain has another branch now, whose head may be lower. */
+	/** The chain has switched to another branch, whose head may be lower. */
 	restart(number: number, by = ""): void {
 		this.#number = number;
 		this.#by = by;

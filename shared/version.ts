@@ -1,4 +1,4 @@
-// The product's version, as package.json has it, and the commit that this folder or image was made from.
+// The product's version from package.json, and the commit that this folder or image was built from.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,33 +9,39 @@ const { version } = createRequire(import.meta.url)("../package.json") as { versi
 
 export const VERSION: string = version;
 
-/** What a process is made of. */
+/** The version and the commit of a process. */
 export interface Build {
 	readonly version: string;
-	/** "unknown" if that can't be told. */
+	/** "unknown" if the commit can't be found. */
 	readonly commit: string;
 }
 
-/** Where nobody says what it was built from. */
+/** The build of a process that does not know its commit. */
 export const UNKNOWN_BUILD: Build = { version: VERSION, commit: "unknown" };
 
-/** Where there is no git: what the image's build was given, and what Heroku's dynos are told with runtime-dyno-metadata. */
+/**
+ * Variables that name the commit if there is no git: those of an image's build, and those that
+ * Heroku sets with runtime-dyno-metadata.
+ */
 const VARIABLES = ["SOURCE_VERSION", "HEROKU_BUILD_COMMIT", "HEROKU_SLUG_COMMIT"];
 const COMMIT = /^[0-9a-f]{7,64}$/;
 const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * The commit that is checked out in `folder`, or without git the one that `env` names; else "unknown". It reads git's files itself:
- * git need not be installed, and refuses a folder of another user.
+ * The commit that is checked out in `folder`, else the one that `env` names, else "unknown". Reads
+ * git's files itself, since git may not be installed and refuses a folder of another user.
  */
 export function commitOf(env: Readonly<Record<string, string | undefined>>, folder: string = HERE): string {
 	const named = VARIABLES.map((name) => env[name]?.trim().toLowerCase() ?? "");
 	return [checkedOut(join(folder, ".git")), ...named].find((one) => COMMIT.test(one)) ?? UNKNOWN_BUILD.commit;
 }
 
-/** What HEAD is in a repository's `.git`; "" if that can't be read. https://git-scm.com/docs/gitrepository-layout */
+/**
+ * The commit of HEAD by a repository's `.git`; "" if it can't be read.
+ * https://git-scm.com/docs/gitrepository-layout
+ */
 function checkedOut(git: string): string {
-	// In a further working tree .git is a file that names the folder.
+	// In an additional working tree .git is a file that names the folder.
 	const linked = /^gitdir: (.+)/.exec(textOf(git))?.[1];
 	const own = linked === undefined ? git : resolve(dirname(git), linked);
 	const common = resolve(own, textOf(join(own, "commondir")).trim());

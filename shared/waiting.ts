@@ -1,16 +1,20 @@
-// Waits at a start for what another host may start at the same time, such as a node or a database: without an end, since a
-// process that ends is only started again, and with log lines that grow rarer.
+// Waits at a start for something that another host may start at the same time, such as a node or a
+// database. The wait never gives up, since a process that exits would only be restarted. The log
+// lines become rarer with time.
 
 import { type Clock, pause } from "./clock.ts";
 import { StoppedError } from "./lifecycle.ts";
 import { safeError } from "./log.ts";
 
-/** What a wait needs. */
+/** Dependencies and callbacks of a wait. */
 export interface Waiting {
 	readonly clock: Clock;
 	/** Ends the wait. */
 	readonly stopped: AbortSignal;
-	/** Why a try failed, for the log and for /readyz: public. Throws what no later try would change. */
+	/**
+	 * The reason of a failed attempt, for the log and for /readyz, so it is public. Throws errors
+	 * that no later attempt would change.
+	 */
 	reasonOf(thrown: unknown): string;
 	/** Called and awaited with the reason of each failure. */
 	onFailure(reason: string): Promise<void> | void;
@@ -34,8 +38,8 @@ const FIRST_SILENCE_MS = 5_000;
 const LONGEST_SILENCE_MS = 600_000;
 
 /**
- * The result of the first `attempt` that does not fail. Rejects with {@link StoppedError} as soon as it is stopped; `discard`
- * then gets a result that comes later.
+ * The result of the first `attempt` that does not fail. Rejects with {@link StoppedError} as soon
+ * as it is stopped. If a result arrives later, `discard` receives it.
  */
 export async function untilDone<T>(
 	what: string,

@@ -1,6 +1,7 @@
-// Checks the KZG proofs of blob transactions before they are acknowledged, and computes cell proofs (EIP-7594) for those that come
-// with a proof a blob (EIP-4844), as wallets make them unless told. Builders drop both kinds of faults without a word. A blob takes
-// from 4 to 350 ms, so this is done in a thread, one blob at a time, fairly by client.
+// Checks the KZG proofs of blob transactions before they are acknowledged. Computes cell proofs
+// (EIP-7594) for transactions with one proof per blob (EIP-4844), which wallets make by default.
+// Builders drop transactions with either fault silently. A blob takes from 4 to 350 ms. So a thread
+// does this, one blob at a time, fairly by client.
 
 import { Worker } from "node:worker_threads";
 import { type Clock, DeadlineError, type Timer, withDeadline } from "../clock.ts";
@@ -9,7 +10,10 @@ import { FairScheduler, OverloadedError } from "../shares/scheduler.ts";
 import { CELLS_PER_BLOB, type SidecarVersion, sidecarOf, sidecarShape, withCellProofs } from "./sidecar.ts";
 import { type DecodedTransaction, decodeTransaction } from "./transaction.ts";
 
-/** Why a blob transaction is rejected: its blobs, its client's share of the thread, or that of all. */
+/**
+ * Why a blob transaction is rejected: its blobs, its client's quota of the thread, or the quota of
+ * all clients.
+ */
 export interface BlobRejection {
 	readonly code: "BLOBS" | "CLIENT_FULL" | "POOL_FULL";
 	readonly message: string;
@@ -20,13 +24,25 @@ export type BlobVerdict =
 	| { readonly ok: true; readonly tx: DecodedTransaction }
 	| { readonly ok: false; readonly rejection: BlobRejection };
 
-/** What a blob takes, in ms of one core: to check its proof, to check its cell proofs, and to compute these. */
+/**
+ * Cost of a blob in ms of one core: to check its proof, to check its cell proofs, and to compute
+ * these.
+ */
 const COST_MS = { proof: 4, cells: 50, convert: 350 };
-/** What may wait of one client, in ms: two transactions of six blobs without cell proofs. A first one is always taken. */
+/**
+ * Maximum queued work of one client, in ms: two transactions of six blobs without cell proofs. A
+ * client's first transaction is always accepted.
+ */
 const CLIENT_MS = 4_200;
-/** Blobs that may wait in all; each transaction with some of them takes as much memory as its bytes. */
+/**
+ * Maximum queued blobs of all clients. A transaction with queued blobs takes as much memory as its
+ * bytes.
+ */
 const MAX_WAITING = 256;
-/** After so long its client is told to try again, before the call's own limit. In ms. */
+/**
+ * After this time the client receives an error and may try again, in ms. Shorter than the call's
+ * own limit.
+ */
 const WAIT_MS = 20_000;
 
 const BUSY: BlobRejection = {
@@ -50,13 +66,15 @@ const NO_CELL_PROOFS: BlobRejection = {
 		"blob sidecar has no cell proofs: send it in the form of EIP-7594 (version 1), they can't be computed here",
 };
 
-/** What the blobs of raw bytes take at most, in ms of one core: 0 if they are no blob transaction. */
+/**
+ * Maximum cost of the blobs of raw bytes, in ms of one core. 0 for anything but a blob transaction.
+ */
 export function blobMs(raw: Uint8Array): number {
 	const shape = sidecarShape(raw);
 	return shape === null ? 0 : shape.blobCount * (shape.version === 0 ? COST_MS.convert : COST_MS.cells);
 }
 
-/** One blob, as the thread gets it. */
+/** One blob, in the form that the thread receives. */
 interface Job {
 	readonly blob: Uint8Array;
 	readonly commitment: Uint8Array;
@@ -72,22 +90,25 @@ interface Answer {
 /** A running thread. */
 interface Thread {
 	readonly worker: Worker;
-	/** Whether it has the library. */
+	/** Whether it could load the library. */
 	readonly loaded: Promise<boolean>;
 }
 
-/** Thrown to who waits for a thread that has ended. */
+/** Thrown to callers that wait for a thread that has ended. */
 class ThreadEnded extends Error {}
 
 /** The package that computes. */
 export const KZG_PACKAGE = "@crate-crypto/node-eth-kzg";
-/** How long after the start the library is loaded, in ms, if no blob came before: to load it takes a process two seconds of CPU. */
+/**
+ * Delay after the start until the library is loaded if no blob came before, in ms. Loading takes
+ * two seconds of CPU.
+ */
 const LOAD_MS = 300_000;
 
 export class BlobProofs implements Component {
 	readonly name = "blob proofs";
 	readonly #queue = new FairScheduler({ concurrency: 1, maxWaiting: MAX_WAITING });
-	/** By client, what is to be done for it, in ms. */
+	/** Queued work by client, in ms. */
 	readonly #pending = new Map<string, number>();
 	/** Started with the first blob. */
 	#thread: Thread | null = null;
@@ -106,9 +127,9 @@ export class BlobProofs implements Component {
 	}
 
 	/**
-	 * Checks all proofs of `tx`, and gives it cell proofs if blocks of `version` need them and it has none: the transaction
-	 * with other bytes and the same hash. `client`: whose share of the thread it uses, see clientOf. Without the library, cell
-	 * proofs pass unchecked.
+	 * Checks all proofs of `tx`. If blocks of `version` need cell proofs and it has none, adds
+	 * them: the result has other bytes and the same hash. `client`: the client whose quota of the
+	 * thread it uses, see clientOf. Without the library, cell proofs pass unchecked.
 	 */
 	async ready(tx: DecodedTransaction, version: SidecarVersion, client: string): Promise<BlobVerdict> {
 		const { sidecar } = tx;
@@ -138,12 +159,15 @@ export class BlobProofs implements Component {
 		this.#loading = this.#clock.after(LOAD_MS, () => void this.load().catch(() => {}));
 	}
 
-	/** Loads the library, for which the first blob waits else. Whether it is there. */
+	/**
+	 * Loads the library, so that the first blob need not wait for it. Resolves with whether it is
+	 * available.
+	 */
 	async load(): Promise<boolean> {
 		return this.#stopped ? false : this.#started().loaded;
 	}
 
-	/** Ends the thread; what waits for it is rejected. */
+	/** Ends the thread and rejects the work that waits for it. */
 	async stop(): Promise<void> {
 		this.#stopped = true;
 		this.#loading?.cancel();
@@ -184,7 +208,7 @@ export class BlobProofs implements Component {
 		const { worker, loaded } = this.#started();
 		if (!(await loaded)) return null;
 		return new Promise<Answer>((resolve, reject) => {
-			// A thread without work keeps no process up.
+			// An idle thread does not keep the process alive.
 			worker.ref();
 			const onEnd = () => reject(new ThreadEnded("the thread that verifies blobs has ended"));
 			worker.once("exit", onEnd);
@@ -201,7 +225,8 @@ export class BlobProofs implements Component {
 	#started(): Thread {
 		if (this.#stopped) throw new ThreadEnded("no blobs are verified any more");
 		if (this.#thread !== null) return this.#thread;
-		// Without the process's options, which load a compiler, and without its settings.
+		// Without the process's options, which load a compiler, and without its environment
+		// variables.
 		const options = { workerData: this.#library, execArgv: [], env: {} };
 		const worker = new Worker(new URL("./blobProofsThread.mjs", import.meta.url), options);
 		const loaded = new Promise<boolean>((resolve, reject) => {
@@ -211,7 +236,7 @@ export class BlobProofs implements Component {
 		});
 		const thread = { worker, loaded };
 		this.#thread = thread;
-		// One without the library has said so and ends; any other is started anew.
+		// A thread without the library reports that and ends. Any other one is restarted.
 		loaded.then(
 			(has) => {
 				worker.unref();
@@ -227,7 +252,7 @@ export class BlobProofs implements Component {
 	}
 }
 
-/** With memory of its own, which alone goes to the thread. */
+/** A copy with memory of its own, since only that memory moves to the thread. */
 function copyOf(bytes: Buffer): Uint8Array {
 	return new Uint8Array(bytes);
 }

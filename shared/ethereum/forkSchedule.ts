@@ -1,25 +1,29 @@
-// Which fork's rules hold for a block, by what the node says and shows: its `eth_config` (https://eips.ethereum.org/EIPS/eip-7910),
-// which announces the next fork's time too, and the fields of its headers. Never by a calendar of our own.
+// Decides which fork's rules apply to a block, from two sources of the node. One is its
+// `eth_config` (https://eips.ethereum.org/EIPS/eip-7910), which also announces the time of the next
+// fork. The other is the fields of its headers. We keep no calendar of our own.
 
 import { FORKS, type Fork, newerFork, newestFork } from "./forks.ts";
 
 const [OLDEST, OSAKA] = FORKS;
-/** Mainnet, Sepolia and Hoodi, which have had Osaka since 2025: for nodes that do not serve `eth_config`. */
+/**
+ * Mainnet, Sepolia and Hoodi, which have had Osaka since 2025. For nodes that do not serve
+ * `eth_config`.
+ */
 const OSAKA_CHAINS: readonly bigint[] = [1n, 11_155_111n, 560_048n];
-/** What forks before the oldest of the table introduced. */
+/** Names that were introduced by forks before the oldest in the table. */
 const EARLIER = [
 	...["ECREC", "SHA256", "RIPEMD160", "ID", "MODEXP", "BN254_ADD", "BN254_MUL", "BN254_PAIRING", "BLAKE2F"],
 	...["KZG_POINT_EVALUATION", "BEACON_ROOTS_ADDRESS"],
 ];
 const KNOWN: ReadonlySet<string> = new Set([...EARLIER, ...FORKS.flatMap(({ introduces }) => introduces)]);
-/** Blocks after which the node is asked again: its operator may have updated it. */
+/** Blocks after which the node is asked again, since its operator may have updated it. */
 const ASK_EACH_BLOCKS = 100;
 
 type Json = Readonly<Record<string, unknown>>;
 
 export class ForkSchedule {
 	readonly #chainId: () => bigint | null;
-	/** As `eth_config` says it; null if it has said nothing. */
+	/** The fork that `eth_config` reported; null if it has reported nothing. */
 	#current: Fork | null = null;
 	/** The announced fork, and its activation time in seconds since the epoch. */
 	#next: { readonly fork: Fork; readonly since: number } | null = null;
@@ -38,7 +42,7 @@ export class ForkSchedule {
 		return newerFork(newerFork(this.#current ?? this.#usual, announced), this.#shown);
 	}
 
-	/** Takes the fork that a header shows; null: none that is known. */
+	/** Records the fork that a header shows. Null if it shows no known fork. */
 	see(shown: Fork | null): void {
 		if (shown !== null) this.#shown = newerFork(shown, this.#shown);
 	}
@@ -54,8 +58,8 @@ export class ForkSchedule {
 	}
 
 	/**
-	 * Takes the result of `eth_config`; one that is something else changes nothing. Returns what it lists that no fork of the table
-	 * introduces: rules that are not known here.
+	 * Records the result of `eth_config`. A malformed result changes nothing. Returns the listed
+	 * names that no fork of the table introduces: their rules are unknown here.
 	 */
 	learn(config: unknown): readonly string[] {
 		const { current, next } = fieldsOf(config);

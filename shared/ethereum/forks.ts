@@ -1,30 +1,38 @@
-// The rules of transactions that depend on the fork, one row for each that the relay knows. A new fork is a new row: nothing else
-// asks which fork it is.
+// The rules of transactions that depend on the fork, with one row for each fork that the relay
+// knows. A new fork is a new row. No other code checks which fork it is.
 
 /** Gas charged by a transaction's fields alone, before and beside its execution. */
 export interface GasTable {
-	/** Of each transaction; and what is added for a creation, for a recipient that is not the sender, and for sending it Ether. */
+	/**
+	 * Gas of each transaction, and the additions for a creation, for a recipient other than the
+	 * sender, and for sending it Ether.
+	 */
 	readonly base: bigint;
 	readonly creation: bigint;
 	readonly recipient: bigint;
 	readonly value: bigint;
-	/** A byte of calldata that is zero, and any other. */
+	/** Gas of a zero byte of calldata, and of any other byte. */
 	readonly zeroByte: bigint;
 	readonly otherByte: bigint;
-	/** 32 bytes of init code, rounded up. */
+	/** Gas of 32 bytes of init code, rounded up. */
 	readonly initCodeWord: bigint;
-	/** An address and a storage key of the access list. */
+	/** Gas of an address and of a storage key of the access list. */
 	readonly accessAddress: bigint;
 	readonly accessKey: bigint;
-	/** An authorization (EIP-7702); and the least that a block charges for one, whatever is refunded. */
+	/**
+	 * Gas of an authorization (EIP-7702), and the minimum that a block charges for one, whatever is
+	 * refunded.
+	 */
 	readonly authorization: bigint;
 	readonly leastAuthorization: bigint;
-	/** The least that is charged in all: a base and tokens. */
+	/** The minimum charge in all: a base and tokens. */
 	readonly floor: {
-		/** Null: what the transaction's own base, recipient and value cost. */
+		/** Null: the sum for the transaction's own base, recipient and value. */
 		readonly base: bigint | null;
 		readonly token: bigint;
-		/** How many tokens each part of a transaction counts (EIP-7623); what is above is in gas. */
+		/**
+		 * Tokens that each part of a transaction counts (EIP-7623). The values above are in gas.
+		 */
 		readonly zeroByte: bigint;
 		readonly otherByte: bigint;
 		readonly accessAddress: bigint;
@@ -40,20 +48,26 @@ export interface TransferGas {
 export interface Fork {
 	/** For people. */
 	readonly name: string;
-	/** Names that `eth_config` (EIP-7910) lists, and earlier forks' lacks: they show that it is active. */
+	/**
+	 * Names that `eth_config` (EIP-7910) lists for this fork and not for earlier ones. They show
+	 * that it is active.
+	 */
 	readonly introduces: readonly string[];
 	/** Fields that blocks' headers have, and earlier forks' lack. */
 	readonly headerFields: readonly string[];
-	/** Most gas of a transaction; null: the block's limit. */
+	/** Maximum gas of a transaction. Null: the block's limit. */
 	readonly maxTxGas: bigint | null;
-	/** Most gas that a transaction may be charged by its fields alone; null: its gas limit. */
+	/** Maximum gas that a transaction's fields alone may cost. Null: its gas limit. */
 	readonly maxFieldsGas: bigint | null;
 	readonly maxInitCodeBytes: number;
 	/** The version of blob sidecars. https://eips.ethereum.org/EIPS/eip-7594 */
 	readonly sidecarVersion: 0 | 1;
-	/** Gas of sending Ether, by whether the recipient's account holds something or is empty. */
+	/**
+	 * Gas of sending Ether, for a recipient whose account is empty and for one whose account is
+	 * not.
+	 */
 	readonly transferGas: TransferGas;
-	/** The gas that builders take off a refund for paying it, where they do not say otherwise. */
+	/** Gas that builders deduct from a refund for paying it, unless they state otherwise. */
 	readonly payoutGas: TransferGas;
 	readonly gas: GasTable;
 }
@@ -167,8 +181,8 @@ export function newestFork(
 }
 
 /**
- * The newest fork that the fields of a block's header, as a node sends it, show; null: none that is known. A fork that adds no field,
- * as Osaka, shows as the one before it.
+ * The newest fork that the fields of a block's header show, in the form that a node sends it. Null
+ * if they show no known fork. A fork that adds no field, such as Osaka, shows as the one before it.
  */
 export function forkShownBy(header: Readonly<Record<string, unknown>>): Fork | null {
 	return newestFork("headerFields", (field) => header[field] != null);

@@ -7,7 +7,7 @@ import type { DecodedTransaction } from "./transaction.ts";
 /** Blob gas of one blob. https://eips.ethereum.org/EIPS/eip-4844 */
 const BLOB_GAS = 131_072n;
 
-/** What the gas that a transaction's fields cost depends on. */
+/** The fields that determine the gas of a transaction before execution. */
 export type GasFields = Pick<
 	DecodedTransaction,
 	"from" | "to" | "value" | "data" | "zeroBytes" | "accessList" | "authorizationList"
@@ -22,7 +22,10 @@ export function intrinsicGas(tx: GasFields, { gas }: Pick<Fork, "gas">): bigint 
 	return sum + BigInt(tx.authorizationList.length) * gas.authorization;
 }
 
-/** The least gas that is charged for what the transaction carries (EIP-7623). The gas limit must be at least this. */
+/**
+ * The minimum gas charged for the transaction's content (EIP-7623). The gas limit must be at least
+ * this.
+ */
 export function floorDataGas(tx: GasFields, { gas }: Pick<Fork, "gas">): bigint {
 	const { floor } = gas;
 	let tokens = dataGas(tx, floor);

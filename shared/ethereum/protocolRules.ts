@@ -1,5 +1,6 @@
-// The rules about a transaction's own fields that hold in every block of a fork, which the relay's admission and boost both check: each
-// returns null or the rejection. Words as in go-ethereum, since wallets match on them.
+// The rules about a transaction's own fields that hold in every block of a fork. The relay's
+// admission and boost both check them. Each function returns null or the rejection, in
+// go-ethereum's words, since wallets match on them.
 
 import type { Fork } from "./forks.ts";
 import { floorDataGas, intrinsicGas } from "./intrinsicGas.ts";
@@ -8,13 +9,15 @@ import type { DecodedTransaction } from "./transaction.ts";
 /** The first invalid nonce (EIP-2681). */
 const MAX_NONCE = 2n ** 64n - 1n;
 
-/** A rejection: its code and what the client is told. */
+/** A rejection: its code, and the message for the client. */
 export interface FieldRejection {
 	readonly code: "WRONG_CHAIN" | "TIP_ABOVE_FEE_CAP" | "INTRINSIC_GAS" | "FLOOR_DATA_GAS" | "NONCE_MAX";
 	readonly message: string;
 }
 
-/** Signed for another chain than `chainId`: anybody may bring it from there. */
+/**
+ * The transaction is signed for another chain than `chainId`, so anybody may copy it from there.
+ */
 export function wrongChain(tx: Pick<DecodedTransaction, "chainId">, chainId: bigint): FieldRejection | null {
 	if (tx.chainId === chainId) return null;
 	return {
@@ -40,7 +43,7 @@ export function belowIntrinsicGas(tx: DecodedTransaction, fork: Fork): FieldReje
 	};
 }
 
-/** Below the floor, or with more to be charged than any transaction may be. */
+/** The gas limit is below the floor, or the charge is more than any transaction may have. */
 export function outsideFloorGas(tx: DecodedTransaction, fork: Fork): FieldRejection | null {
 	const floor = floorDataGas(tx, fork);
 	const words = "insufficient gas for floor data gas cost";

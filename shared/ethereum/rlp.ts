@@ -117,7 +117,7 @@ export class RlpReader {
 		return `0x${this.fixed(field, length).toString("hex")}`;
 	}
 
-	/** Moves behind the next item, whatever it is. */
+	/** Moves behind the next item of any kind. */
 	skip(field: string): void {
 		this.#open(field, this.nextIsList());
 	}
@@ -186,7 +186,7 @@ export function uintToBytes(value: bigint): Buffer {
 	return Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, "hex");
 }
 
-/** What stands before a list whose items have so many bytes. */
+/** The header of a list whose items have this number of bytes. */
 export function rlpListHeader(length: number): Buffer {
 	return header(0xc0, length);
 }

@@ -1,6 +1,7 @@
-// Makes the JSON of transactions for `eth_getTransactionByHash`, and of headers for `newHeads`. The signature of a pending private
-// transaction is never shown: `v`, `r`, `s` and `yParity` are 0x0 for every type and in each authorization, and so is `gasPrice`. A
-// caller shows the node's transactions the same way, or unchanged so that clients can verify them.
+// Makes the JSON of transactions for `eth_getTransactionByHash`, and of headers for `newHeads`. It
+// never shows the signature of a pending private transaction. `v`, `r`, `s` and `yParity` are 0x0
+// for every type and in each authorization, and so is `gasPrice`. For the node's transactions, the
+// caller chooses between the same form and the unchanged one, which clients can verify.
 
 import { toQuantity } from "./hex.ts";
 import type { DecodedTransaction } from "./transaction.ts";
@@ -15,7 +16,10 @@ export type SignatureHiding = (typeof SIGNATURE_HIDING)[number];
 
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" } as const;
 
-/** The signature of an authorization, which go-ethereum and alloy do not decode without. */
+/**
+ * The signature of an authorization. go-ethereum and alloy do not decode an authorization without
+ * one.
+ */
 const HIDDEN_AUTHORIZATION = { yParity: "0x0", r: "0x0", s: "0x0" } as const;
 
 /** A pending private transaction, without blobs. */
@@ -66,7 +70,10 @@ export function withoutSignature(found: RpcTransaction, chainId: bigint): RpcTra
 	};
 }
 
-/** The authorizations of a third party's pending transaction. Of a type 4 there is a list in any case: some hide it. */
+/**
+ * The authorizations of a third party's pending transaction. A type 4 always gets a list, since
+ * some parties hide it.
+ */
 function pendingAuthorizations({ type, authorizationList }: RpcTransaction): RpcTransaction {
 	if (!Array.isArray(authorizationList)) return type === "0x4" ? { authorizationList: [] } : {};
 	return {

@@ -1,6 +1,7 @@
-// Recovers and makes signatures in a thread of its own, where the machine has a core for it: half of what a submission and its
-// deliveries take is that. What is asked for in one turn of the event loop goes to the thread in one batch; results come in the order
-// of the questions, so that who came first goes on first. Without a thread, and whenever it is not there, all is done at once here.
+// Recovers and makes signatures in a separate thread, if the machine has a core for it. That is
+// half of the work for a submission and its deliveries. All requests of one turn of the event loop
+// go to the thread in one batch. Results come in the order of the requests, so that the first to
+// arrive continues first. Without a running thread, everything is done at once here.
 
 import { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../clock.ts";
@@ -21,34 +22,44 @@ export interface SignatureWorkDependencies {
 	readonly log: Logger;
 }
 
-/** At once, where there is no thread. */
+/** A plain value if there is no thread, else a promise. */
 export type Result<T> = T | Promise<T>;
 
-/** A question: whether to sign or the parity of a recovery, the hash, r and s. An answer: 0 for none, and its bytes. */
+/**
+ * A request: whether to sign, or the parity of a recovery; then the hash, r and s. A result: 0 for
+ * none, then its bytes.
+ */
 const LAYOUT = { INPUT_BYTES: 97, OUTPUT_BYTES: 65, SIGN: 2 } as const;
 const { INPUT_BYTES, OUTPUT_BYTES, SIGN } = LAYOUT;
 /**
- * So few are done here in half a millisecond: to wake the thread takes as long as two or three, and it may have to wait for a core. A
- * builder's connections ask for no more at a time, so what goes out with a head is signed here, too. While the thread has a batch it
- * is given another one only of more.
+ * This many take half a millisecond here. Waking the thread takes as long as two or three, and it
+ * may have to wait for a core. A builder's connections request no more at a time, so deliveries for
+ * a new head are signed here too. While the thread has a batch, it only gets another one of more
+ * than this many.
  */
 const FEW = 8;
-/** Questions of one batch, which take the thread some 4 ms, and batches that it has at a time: one to go on with. */
+/**
+ * Requests of one batch, which take the thread some 4 ms, and batches that it has at a time. With
+ * two it need not wait for the next one.
+ */
 const BATCH = 64;
 const BATCHES = 2;
-/** When a thread that does not answer is given up, and how long after its end another is started, in ms. */
+/**
+ * Time after which a thread that does not respond is ended, and pause before another one is
+ * started, in ms.
+ */
 const PATIENCE_MS = 2_000;
 const PAUSE_MS = 10_000;
 
 const THREAD = new URL("./signatureThread.mjs", import.meta.url);
 
-/** What waits for the thread. */
+/** A request that waits for the thread. */
 interface Question {
-	/** Writes the question. */
+	/** Writes the request. */
 	readonly write: (input: Buffer) => void;
-	/** Resolves with what the thread has answered. */
+	/** Resolves with the thread's result. */
 	readonly read: (output: Buffer) => void;
-	/** Answers it here. */
+	/** Computes the result here. */
 	readonly answer: () => void;
 }
 
@@ -59,14 +70,14 @@ export class SignatureWork implements Component {
 	readonly #thread: URL;
 	#worker: Worker | null = null;
 	#isReady = false;
-	/** What the next batches are made of. */
+	/** Requests for the next batches. */
 	#waiting: Question[] = [];
 	/** The batches that the thread has, oldest first. */
 	readonly #batches: (readonly Question[])[] = [];
 	#isFlushDue = false;
-	/** Gives the thread up; null while it has nothing to do. */
+	/** Ends the thread on a timeout. Null while the thread has nothing to do. */
 	#patience: Timer | null = null;
-	/** Starts another one. */
+	/** Starts another thread. */
 	#pause: Timer | null = null;
 
 	constructor({ threaded, thread = THREAD }: SignatureWorkOptions, dependencies: SignatureWorkDependencies) {
@@ -79,7 +90,7 @@ export class SignatureWork implements Component {
 		if (this.#threaded) this.#startThread();
 	}
 
-	/** Ends the thread: what it has not done is done here. */
+	/** Ends the thread. Its unfinished work is done here. */
 	async stop(): Promise<void> {
 		this.#threaded = false;
 		this.#pause?.cancel();
@@ -118,7 +129,7 @@ export class SignatureWork implements Component {
 		);
 	}
 
-	/** Whether all is done here. What was asked before is answered before. */
+	/** Whether new requests are computed here at once. Earlier requests must be finished first. */
 	get #isHere(): boolean {
 		return !this.#isReady && this.#waiting.length === 0;
 	}
@@ -137,14 +148,14 @@ export class SignatureWork implements Component {
 		});
 	}
 
-	/** Gives the thread what waits, as much as it may have. */
+	/** Sends waiting requests to the thread, up to its limit of batches. */
 	#flush(): void {
 		if (!this.#isReady || (this.#batches.length === 0 && this.#waiting.length <= FEW)) {
 			for (const { answer } of this.#waiting.splice(0, BATCH)) answer();
 			if (this.#waiting.length > 0) this.#flushSoon();
 			return;
 		}
-		// A thread without work keeps no process up.
+		// An idle thread does not keep the process alive.
 		this.#worker?.ref();
 		while (this.#batches.length < BATCHES && this.#waiting.length > (this.#batches.length > 0 ? FEW : 0)) {
 			const batch = this.#waiting.splice(0, BATCH);
@@ -170,7 +181,8 @@ export class SignatureWork implements Component {
 
 	#startThread(): void {
 		this.#pause = null;
-		// Without the process's options, which load a compiler, and without its settings.
+		// Without the process's options, which load a compiler, and without its environment
+		// variables.
 		const options = { workerData: LAYOUT, execArgv: [], env: {} };
 		const worker = new Worker(this.#thread, options);
 		worker.unref();
@@ -190,7 +202,7 @@ export class SignatureWork implements Component {
 		this.#dependencies.log.info("signatures have a thread of their own");
 	}
 
-	/** What the thread had is done here, and for a while all that comes. */
+	/** Computes the thread's unfinished requests here, and for a while all new ones. */
 	#onExit(): void {
 		this.#worker = null;
 		this.#isReady = false;

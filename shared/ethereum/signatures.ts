@@ -12,8 +12,8 @@ export const SECP256K1_N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd
 const HALF_N = SECP256K1_N / 2n;
 
 /**
- * Whether r and s are in 1..n−1 and s is in the lower half. Each signature has a twin with s in the upper half, which EIP-2
- * forbids. https://eips.ethereum.org/EIPS/eip-2
+ * Whether r and s are in 1..n−1 and s is in the lower half. Each signature has a counterpart with s
+ * in the upper half, which EIP-2 forbids. https://eips.ethereum.org/EIPS/eip-2
  */
 export function isCanonicalSignature(r: bigint, s: bigint): boolean {
 	return r > 0n && r < SECP256K1_N && s > 0n && s <= HALF_N;
@@ -60,7 +60,7 @@ export function keccak256(...parts: readonly Uint8Array[]): Buffer {
 	return hasher.digest();
 }
 
-/** A signature of 32 bytes: r and s, and which of the two keys that fit has signed. */
+/** A signature of 32 bytes: r and s, and the parity that selects one of the two possible keys. */
 export interface HashSignature {
 	readonly signature: Uint8Array;
 	readonly recid: number;
@@ -111,14 +111,14 @@ export function createBodySigner(key: string): BodySigner {
 	};
 }
 
-/** The header's value for the signature of what {@link signedOf} has made of a body. */
+/** The header's value for a signature over the result of {@link signedOf}. */
 export function bodyHeader(address: string, { signature, recid }: HashSignature): string {
 	return `${address}:${bytesToHex(signature)}${recid === 0 ? "1b" : "1c"}`;
 }
 
 /**
- * Checks a header against the received body. Accepts v as {@link recoverHex}, and hex in any case. Takes no s in the upper half,
- * so that nobody can make a second valid header from one.
+ * Checks a header against the received body. Accepts v as {@link recoverHex} does, and hex in any
+ * case. Rejects an s in the upper half, so that nobody can make a second valid header from one.
  */
 export function verifyBody(header: string, body: Uint8Array | string): BodyVerification {
 	if (!HEADER.test(header)) return { ok: false, reason: "malformed" };

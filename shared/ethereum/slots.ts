@@ -1,45 +1,58 @@
-// How long a slot is, in ms: what is set, else what the last 32 heads show. Their timestamps are whole seconds, so for slots of two
-// seconds and more the timestamps say it, and for shorter ones the times at which heads arrive. Missed slots, bursts of blocks, pauses
-// and reorganisations do not change it.
+// Determines the length of a slot in ms: the operator's setting, else the length that the last 32
+// heads show. Their timestamps are whole seconds. So the timestamps give the length of slots of two
+// seconds and more, and the arrival times of heads that of shorter slots. Missed slots, bursts of
+// blocks, pauses and reorganisations do not change it.
 
 import type { Clock } from "../clock.ts";
 
-/** How long a slot is, as it is known now. */
+/** The length of a slot, as far as it is known now. */
 export interface SlotLength {
 	/** The time between two blocks, in ms. */
 	readonly ms: number;
 }
 
-/** A block, by what is needed of its header. */
+/** A block, with the needed fields of its header. */
 export interface SlotHead {
 	readonly number: number;
 	/** Seconds since the epoch. */
 	readonly timestamp: number;
 }
 
-/** Ethereum's, until the chain has shown another one. */
+/** Ethereum's length, until the chain has shown another one. */
 const USUAL_MS = 12_000;
 const SHORTEST_MS = 250;
 const LONGEST_MS = 30_000;
 /** Heads that a length is learnt from. */
 const HEADS = 32;
-/** Another length counts once it has been shown by so many heads in a row: with those until it shows, within 64 blocks. */
+/**
+ * A new length takes effect once this many heads in a row have shown it. Including the heads until
+ * it shows, that is within 64 blocks.
+ */
 const PATIENCE = 36;
 /** Lengths that differ by less are the same. */
 const SAME = 0.05;
-/** What is shown meanwhile may vary by so much. */
+/** Meanwhile, the shown length may vary by this part. */
 const STEADY = 0.1;
-/** The gap that counts is the one below which a third of all are: more than half of the slots may be missed, and blocks may come in bursts. */
+/**
+ * The gap that counts is the one below which a third of all gaps are. More than half of the slots
+ * may be missed, and blocks may come in bursts.
+ */
 const QUANTILE = 1 / 3;
-/** Gaps between timestamps, and between arrivals, without which they say nothing. */
+/** Minimum number of gaps between timestamps, and between arrivals. Fewer are ignored. */
 const ENOUGH = 16;
-/** Where so large a part of the gaps is equal, they are the length. */
+/** If this part of the gaps is equal, those gaps are the length. */
 const MOST = 0.6;
-/** Blocks that arrive faster, less than two seconds of the chain apart, are a burst or caught up with: they show nothing. In ms. */
+/**
+ * Blocks that arrive faster than this are a burst, or the node catches up, if their timestamps are
+ * less than two seconds apart. They are ignored. In ms.
+ */
 const BURST_MS = 100;
 
 interface Seen extends SlotHead {
-	/** How long after the block before it it arrived, in ms: of several that came at once the same part each. Null: it was not awaited. */
+	/**
+	 * Time between the arrivals of the previous block and this one, in ms. Blocks that came at once
+	 * share the time equally. Null if the arrival was not observed.
+	 */
 	readonly afterMs: number | null;
 }
 
@@ -61,7 +74,7 @@ export class Slots implements SlotLength {
 	/** Another length, and the number of the block since which it is shown. */
 	#other: { readonly ms: number; readonly since: number } | null = null;
 
-	/** `setMs`: what the operator has set; nothing is learnt then. */
+	/** `setMs`: the operator's setting. If it is set, nothing is learnt. */
 	constructor(options: { readonly setMs: number | undefined }, dependencies: SlotsDependencies) {
 		this.#setMs = options.setMs;
 		this.#clock = dependencies.clock;
@@ -73,15 +86,19 @@ export class Slots implements SlotLength {
 	}
 
 	/**
-	 * By how much timestamps rise from block to block, in ms: a slot. Where no two of the last blocks have one timestamp, at least
-	 * a second, since a chain may demand that each is later than its parent's.
+	 * The increase of timestamps from block to block, in ms: the length of a slot. It is at least a
+	 * second if no two of the last blocks have the same timestamp. A chain may demand that each is
+	 * later than its parent's.
 	 */
 	get stepMs(): number {
 		const repeats = this.#seen.some(({ timestamp }, i) => timestamp === this.#seen[i + 1]?.timestamp);
 		return repeats ? this.ms : Math.max(this.ms, 1_000);
 	}
 
-	/** The numbers of the blocks before `head` that are to be read for {@link came} with it, lowest first: none if it follows the last one, or nothing is to be learnt. */
+	/**
+	 * The numbers of the blocks before `head` that the caller must read and give to {@link came}
+	 * with it, lowest first. None if `head` follows the last block, or if nothing is to be learnt.
+	 */
 	missingBefore({ number }: Pick<SlotHead, "number">): readonly number[] {
 		const last = this.#seen.at(-1)?.number ?? -1;
 		if (this.#setMs !== undefined || number <= last + 1) return [];
@@ -95,7 +112,7 @@ export class Slots implements SlotLength {
 		const head = heads.at(-1);
 		if (first === undefined || head === undefined) return;
 		const last = this.#seen.at(-1)?.number ?? null;
-		// Those that were replaced by a reorganisation go.
+		// Blocks that a reorganisation replaced are dropped.
 		const kept = this.#seen.filter(({ number }) => number < first.number);
 		const joins = kept.at(-1)?.number === first.number - 1;
 		const now = this.#clock.monotonic();
@@ -163,7 +180,7 @@ function lengthOf(blocks: readonly Seen[]): number | null {
 	}
 	if (gaps.length < ENOUGH) return null;
 	const usual = quantile(gaps, QUANTILE);
-	// What is left out are missed slots, pauses, and short gaps where slots are long.
+	// Leaves out missed slots, pauses, and short gaps if slots are long.
 	const kept = gaps.filter((gap) => Math.abs(gap - usual) <= Math.max(1, usual / 2));
 	const equal = gaps.filter((gap) => gap === usual).length;
 	if (usual >= 2 && equal >= Math.min(kept.length, MOST * gaps.length)) return bounded(usual * 1_000);
@@ -172,7 +189,8 @@ function lengthOf(blocks: readonly Seen[]): number | null {
 	const middle = quantile(arrivals, 1 / 2);
 	const steady = arrivals.filter((ms) => isNear(ms, middle, 1 / 2));
 	const byArrivals = steady.reduce((sum, ms) => sum + ms, 0) / steady.length;
-	// Timestamps that rise by one with each block, since they must rise, say only that a slot is a second at most.
+	// Timestamps that rise by one with each block only show that a slot is at most a second, since
+	// they must rise.
 	const least = usual >= 2 ? byTimestamps * 0.75 : BURST_MS;
 	const most = usual >= 2 ? byTimestamps * 1.25 : Math.max(byTimestamps, 1_000) * 1.25;
 	if (byArrivals < least || byArrivals > most) return bounded(byTimestamps);
@@ -190,7 +208,10 @@ function quantile(values: readonly number[], part: number): number {
 	return sorted[Math.floor(sorted.length * part)] ?? Number.NaN;
 }
 
-/** How fast the sum of `gaps` grows, by least squares, since each is a whole number and only their sum is exact. */
+/**
+ * The slope of the sum of `gaps`, by least squares. Each gap is a whole number, and only their sum
+ * is exact.
+ */
 function slope(gaps: readonly number[]): number {
 	const middle = gaps.length / 2;
 	let [sum, above, below] = [0, 0, middle * middle];

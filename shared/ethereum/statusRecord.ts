@@ -4,7 +4,7 @@
 /** A block that contained a transaction and has left the chain. */
 export interface Exposure {
 	readonly block: number;
-	/** How many blocks left from the head down to that one; 1: it was the head. */
+	/** Number of blocks that left, from the head down to that one. 1 if it was the head. */
 	readonly depth: number;
 }
 
@@ -20,7 +20,7 @@ interface StageReport {
 	readonly reason: string | null;
 	/** Paid to the user, as a decimal string. */
 	readonly refundWei: string;
-	/** What the user can do. */
+	/** Advice to the user. */
 	readonly nextStep: string | null;
 	/** Present if it was in a block that is gone; `message` says in plain English what that means. */
 	readonly exposed?: Exposure & { readonly message: string };
@@ -81,16 +81,19 @@ export function unknownStatus(hash: string): StatusRecord {
 /** The stages of a transaction that is not over: it may be mined, replaced, cancelled or expire. */
 export const LIVE_STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"] as const;
 export const MINED_STAGES = ["INCLUDED", "REVERTED"] as const;
-/** Those of one that is over without having been mined. */
+/** The stages of a transaction that ended without being mined. */
 export const ENDED_STAGES = ["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"] as const;
-/** All stages that a relay gives a transaction; `HELD` is boost's, for what it or the fallback has, but not the relay. */
+/**
+ * All stages that a relay gives a transaction. `HELD` is boost's, for a transaction that boost or
+ * the fallback has, but not the relay.
+ */
 export const STAGES = [...LIVE_STAGES, ...MINED_STAGES, ...ENDED_STAGES] as const;
 export type Stage = (typeof STAGES)[number];
 
 /** The reason of `HELD` while the relay is down. */
 export const RELAY_OUT = "the relay is out: boost keeps it, and another relay may have it";
 
-/** State, reason and next step by stage, as far as they follow from the stage alone. */
+/** State, reason and next step by stage, as far as the stage alone determines them. */
 const STATES: Readonly<
 	Record<Stage | "HELD", readonly [state: string, reason: string | null, nextStep: string | null]>
 > = {
@@ -118,7 +121,10 @@ const WAITING: Readonly<Record<string, string>> = {
 	BLOB_FEE_CAP_TOO_LOW: "waiting for the blob base fee to fall",
 };
 
-/** Next steps after expiry by code of the error of its last simulation; of any other its call failed. */
+/**
+ * Next steps after expiry, by code of the error of its last simulation. For any other code its call
+ * failed.
+ */
 const AFTER_EXPIRY: Readonly<Record<string, string>> = {
 	INSUFFICIENT_FUNDS: "add Ether to the sender's account, and send it again",
 	FEE_CAP_TOO_LOW: "send it again with a higher fee cap",

@@ -1,5 +1,6 @@
-// Decodes signed transactions of types 0 to 4. Only the canonical encoding is accepted, so that the hash is the one that the chain
-// will use. Nonce, balance, fees, chain id and gas are checked by admission; KZG proofs by blobProofs.ts.
+// Decodes signed transactions of types 0 to 4. Only the canonical encoding is accepted, so that the
+// hash is the one on the chain. Nonce, balance, fees, chain id and gas are checked by admission;
+// KZG proofs by blobProofs.ts.
 
 import { asBuffer, bytesToHex } from "./hex.ts";
 import { RlpReader, rlpEncode, uintToBytes } from "./rlp.ts";
@@ -18,7 +19,10 @@ interface SidecarSummary {
 	readonly blobCount: number;
 }
 
-/** One byte, which no wallet submits: boost asks by it whether the relay answers submissions. */
+/**
+ * A single byte, which no wallet submits. Boost sends it to check whether the relay answers
+ * submissions.
+ */
 export const NO_TRANSACTION = "0x00";
 
 /** Whether these are the bytes of {@link NO_TRANSACTION}. */
@@ -28,7 +32,7 @@ export function isNoTransaction(raw: Uint8Array): boolean {
 
 /** A well-formed transaction with a valid signature. */
 export interface DecodedTransaction extends TransactionFields {
-	/** Lower-case. A sidecar is no part of it. */
+	/** Lower-case hash, which does not cover a sidecar. */
 	readonly hash: string;
 	/** The sender, lower-case. */
 	readonly from: string;
@@ -42,7 +46,7 @@ export interface DecodedTransaction extends TransactionFields {
 	readonly sidecar: SidecarSummary | null;
 }
 
-/** What recovering a transaction's signature shows. */
+/** The result of recovering a transaction's signature. */
 export interface Recovered {
 	readonly hash: string;
 	readonly from: string;
@@ -50,7 +54,10 @@ export interface Recovered {
 
 /** Prefix of the signed RLP of an authorization. https://eips.ethereum.org/EIPS/eip-7702 */
 const AUTHORIZATION_MAGIC = Buffer.from([0x05]);
-/** Bytes of a transaction without blobs from which it is not even decoded: twice what admission takes, which senders are told. */
+/**
+ * Maximum bytes of a transaction without blobs; longer ones are not decoded. This is twice the
+ * limit of admission, whose error reports that limit.
+ */
 const MAX_PLAIN_BYTES = 256 * 1024;
 
 export type DecodeReason =
@@ -65,15 +72,16 @@ export type DecodeReason =
 interface DecodeFailure {
 	readonly ok: false;
 	readonly reason: DecodeReason;
-	/** For the sender, as go-ethereum words it if it does; never quotes the transaction. */
+	/** For the sender, in go-ethereum's words if it has any. Never quotes the transaction. */
 	readonly message: string;
 }
 
 export type Decoded = { readonly ok: true; readonly tx: DecodedTransaction } | DecodeFailure;
 
 /**
- * Decodes one signed transaction and recovers its sender. Never throws. `raw` must not be changed afterwards, since the result
- * has views of it. `recovered`: if somebody who is believed has done that already.
+ * Decodes one signed transaction and recovers its sender. Never throws. `raw` must not be changed
+ * afterwards, since the result has views of it. `recovered`: the result of a trusted party that has
+ * recovered the sender already.
  */
 export function decodeTransaction(raw: Uint8Array, recovered: Recovered | null = null): Decoded {
 	const read = readTransaction(raw);
@@ -99,7 +107,7 @@ export function decodeTransactionBy(
 interface ReadTransaction {
 	readonly raw: Buffer;
 	readonly payload: ReadPayload;
-	/** What its hash is of; for a blob transaction without its type byte. */
+	/** The bytes that the hash covers; for a blob transaction without its type byte. */
 	readonly hashed: Buffer;
 	readonly sidecar: SidecarSummary | null;
 }
@@ -155,7 +163,10 @@ function readBlob(bytes: Buffer): ReadTransaction | DecodeFailure {
 	return checked({ raw: bytes, payload, hashed, sidecar: summary });
 }
 
-/** A blob transaction without its blobs, as in blocks: no builder could include it. */
+/**
+ * Rejects a blob transaction without its blobs, the form in blocks, since no builder could include
+ * it.
+ */
 function rejectBareBlob(bytes: Buffer): DecodeFailure {
 	const reader = new RlpReader(bytes, 1);
 	readPayload(reader, 3);
@@ -174,7 +185,10 @@ function checked(read: ReadTransaction): ReadTransaction | DecodeFailure {
 	return (type === 0 ? v < 35n : v > 1n) ? INVALID_SIGNATURE : read;
 }
 
-/** Makes the result; `from` is null where there is no such signature. `knownHash`: where it need not be computed. */
+/**
+ * Makes the result. `from` is null if no valid signature was found. `knownHash`: the hash, if it
+ * need not be computed.
+ */
 function finish(
 	{ raw, payload: { fields }, hashed, sidecar }: ReadTransaction,
 	from: string | null,

@@ -1,5 +1,5 @@
-// The fields of signed transactions of types 0 to 4, and how they are read from RLP. What they mean is checked by transaction.ts and
-// admission.
+// Reads the fields of signed transactions of types 0 to 4 from RLP. transaction.ts and admission
+// check their values.
 
 import { asBuffer } from "./hex.ts";
 import { RlpReader, rlpEncode, rlpListHeader, uintToBytes } from "./rlp.ts";
@@ -30,7 +30,9 @@ export interface Authorization {
 	readonly yParity: number;
 	readonly r: bigint;
 	readonly s: bigint;
-	/** What `senderOfAuthorization` has found, so that it is not recovered again. */
+	/**
+	 * The address that `senderOfAuthorization` has found, so that it need not be recovered again.
+	 */
 	readonly authority?: string | null;
 }
 
@@ -126,8 +128,8 @@ export function readPayload(reader: RlpReader, type: TransactionType): ReadPaylo
 }
 
 /**
- * The hash that the sender signed: over the encoded fields before the signature, followed by chain id, 0 and 0 for a legacy
- * transaction, preceded by the type for others.
+ * The hash that the sender signed. For a legacy transaction it covers the encoded fields before the
+ * signature, followed by chain id, 0 and 0. For others it covers the type and these fields.
  */
 export function signingHash(bytes: Buffer, { fields, signedFrom, signedTo }: ReadPayload): Buffer {
 	const signed = bytes.subarray(signedFrom, signedTo);
@@ -149,7 +151,10 @@ function readTo(reader: RlpReader, mayBeEmpty: boolean): string | null {
 	return null;
 }
 
-/** Maximum accounts of an access list: twice what the gas of a transaction pays for (EIP-7825). */
+/**
+ * Maximum accounts of an access list: twice the number that the gas of a transaction can pay for
+ * (EIP-7825).
+ */
 const MAX_ACCOUNTS = 16_384;
 
 function readAccessList(reader: RlpReader): readonly AccessListEntry[] {

@@ -1,5 +1,5 @@
-// What keys sign for Leeward as typed data (EIP-712), and who has signed it. It takes half a millisecond: nothing of this is asked for
-// each submission. https://eips.ethereum.org/EIPS/eip-712
+// The typed data (EIP-712) that keys sign for Leeward, and the recovery of its signer. That takes
+// half a millisecond, so no submission requires it. https://eips.ethereum.org/EIPS/eip-712
 
 import { TypedDataEncoder } from "ethers/hash";
 import { hexToBytes } from "./hex.ts";
@@ -8,7 +8,7 @@ import { recoverHex } from "./signatures.ts";
 /** `bundles`: all of the signer's bundles and statistics. `refunds`: the signer's refunds. */
 export type ReadScope = "bundles" | "refunds";
 
-/** What its signer opens to whoever has the signature. */
+/** The read access that a signer grants to everybody who has the signature. */
 export interface ReadGrant {
 	/** Name of the relay: its host, with the port if any. */
 	readonly relay: string;
@@ -32,7 +32,10 @@ export function readSigner(chainId: bigint, grant: ReadGrant, signature: string)
 
 const CANCEL = { Cancel: [{ name: "transaction", type: "bytes32" }] };
 
-/** The lower-case address that has signed the cancel of a transaction by its hash; null as of {@link readSigner}. */
+/**
+ * The lower-case address that has signed the cancel of a transaction by its hash. Null as for
+ * {@link readSigner}.
+ */
 export function cancelledBy(chainId: bigint, transaction: string, signature: string): string | null {
 	return signer(chainId, CANCEL, { transaction }, signature);
 }

@@ -1,20 +1,24 @@
-// The routes under /admin: with the token of ADMIN_TOKEN they are the operator's, without one set they are not there.
+// The routes under /admin. With the token of ADMIN_TOKEN they serve the operator. If no token is
+// set, they do not exist.
 
 import { bearerCheck } from "../client.ts";
 import { jsonAnswer } from "./messages.ts";
 import type { Route } from "./routes.ts";
 
-/** A route below /admin, whose handler is called for the operator alone. */
+/** A route below /admin. Its handler is only called for the operator. */
 export interface AdminRoute extends Pick<Route, "handle"> {
 	/** "state" for /admin/state. */
 	readonly path: string;
 	readonly verb: "GET" | "POST";
 }
 
-/** Weight in the rate limit: what the operator is shown goes through all that is pending; and tokens can't be tried out fast. */
+/**
+ * Cost in the rate limit. An answer goes through all pending transactions, and tokens can't be
+ * tried out fast.
+ */
 export const ADMIN_WEIGHT = 1;
 
-/** `routes` of `service`, guarded by `token`; undefined: none is set. */
+/** `routes` of `service`, guarded by `token`. Undefined if no token is set. */
 export function adminRoutes(
 	service: "relay" | "boost",
 	token: string | undefined,

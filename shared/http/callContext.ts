@@ -12,11 +12,14 @@ export interface Connection {
 	/** Sends one message, or closes a client that has left too much unread with 1013. Does nothing after the close. */
 	send(text: string): void;
 	/**
-	 * Sends messages behind all that was sent before. They are unread bytes at once: where they are too many, none is made, and
-	 * the client is closed with 1013.
+	 * Sends messages after all those sent before. They count as unread bytes at once. If there are
+	 * too many, none is made and the client is closed with 1013.
 	 */
 	sendLater(messages: LaterMessages): void;
-	/** Counts bytes that are kept for the client as unread, or closes it with 1013. Returns what ends that. */
+	/**
+	 * Counts bytes that are kept for the client as unread, or closes it with 1013. Returns a
+	 * function that ends the counting.
+	 */
 	hold(bytes: number): () => void;
 	/** Accepts no more messages, and closes with 1012 when those in flight are answered. */
 	finish(): void;
@@ -32,7 +35,7 @@ export interface WebsocketMessage {
 	onAnswered(listener: () => void): void;
 }
 
-/** What a method gets besides its parameters. */
+/** The context of a call: everything that a method receives besides its parameters. */
 export interface CallContext {
 	readonly transport: "http" | "ws";
 	/** The pathname without a trailing slash: "/", "/fast". On a websocket that of the upgrade. */
@@ -49,9 +52,12 @@ export interface CallContext {
 	readonly message: WebsocketMessage | null;
 	/** See requestId.ts; null for a call of our own. */
 	readonly requestId: string | null;
-	/** The `traceparent` of who passed it on, if that is believed; see tracing/traces.ts. */
+	/** The `traceparent` from a trusted process that forwarded the call; see tracing/traces.ts. */
 	readonly trace: string | null;
-	/** Of the transaction that the call submits, where another process that is believed has recovered it. */
+	/**
+	 * The recovered signature of the transaction that the call submits, from a trusted process that
+	 * has recovered it.
+	 */
 	readonly recovered?: Recovered | undefined;
 }
 
@@ -72,7 +78,10 @@ export function callContext(
 	return new RequestContext(target, client, origin, connection, message, life, requestId, trace);
 }
 
-/** Parses the query only when a method reads it: a websocket's would be parsed with each of its messages. */
+/**
+ * Parses the query only when a method reads it. Otherwise a websocket's query would be parsed with
+ * each of its messages.
+ */
 class RequestContext implements CallContext {
 	readonly transport: "http" | "ws";
 	readonly path: string;
@@ -116,7 +125,7 @@ class RequestContext implements CallContext {
 
 /** The request or message of a call, until it is answered. */
 export interface RequestLife {
-	/** Size of its body, which is held until it is answered. */
+	/** Size of its body, which stays in memory until the answer. */
 	readonly bytes: number;
 	/** Calls `listener` once, when its client has disconnected; at once if it already has. */
 	onGone(listener: () => void): void;
@@ -144,8 +153,9 @@ export class Ending {
 }
 
 /**
- * Reports the end of one request; `bytes` is the size of its body. The owner of the connection ends it when the client has disconnected or was answered; listeners are
- * called in both cases, since after an answer they have nothing left to end.
+ * Reports the end of one request; `bytes` is the size of its body. The owner of the connection ends
+ * it when the client has disconnected or was answered. Listeners are called in both cases, since
+ * after an answer they have nothing left to end.
  */
 export class ClientLife extends Ending implements RequestLife {
 	readonly bytes: number;
@@ -168,8 +178,8 @@ export interface RequestTarget {
 }
 
 /**
- * Reads a request target: origin form (`/fast?a=b`) or absolute form (`http://host/fast`, as proxies send). `//fast`, as of a
- * base URL with a slash at its end, is `/fast`.
+ * Reads a request target: origin form (`/fast?a=b`) or absolute form (`http://host/fast`, as
+ * proxies send). `//fast`, from a base URL with a slash at its end, is `/fast`.
  */
 export function readTarget(target: string): RequestTarget {
 	const origin = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, "/");

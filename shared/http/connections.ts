@@ -1,6 +1,7 @@
-// Limits connections, and what is in flight on them, per client. When the server is full, the client with the most connections
-// loses the one that is idle for longest to a newcomer; Node's own limit would drop the newcomer. A client over its own share
-// loses one on which it has asked nothing yet: until the first request it is not known whether a web page opened it.
+// Limits connections, and requests in flight on them, per client. When the server is full, the
+// client with the most connections loses its longest idle one to a newcomer. Node's own limit would
+// drop the newcomer. A client over its own quota loses a connection without a request so far. Until
+// the first request it is unknown whether a web page opened the connection.
 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -9,7 +10,10 @@ import { Shares } from "../shares/shares.ts";
 import { type Exchange, OpenConnection } from "./openConnection.ts";
 
 export interface ConnectionsOptions {
-	/** Further connections of a client are closed, or silent ones instead. Default 256. */
+	/**
+	 * Maximum connections of a client. A further one is closed, or replaces one without a request.
+	 * Default 256.
+	 */
 	readonly maxConnectionsPerClient?: number;
 	/** Default 10,000. */
 	readonly maxConnections?: number;
@@ -32,9 +36,10 @@ const MAX_PER_CLIENT = 256;
 const MAX_CONNECTIONS = 10_000;
 
 /**
- * The connections of one server. A direct connection counts for its client. On a proxy's connection each request and
- * websocket in flight counts instead, for the client that the proxy names. A connection becomes a proxy's as soon as a
- * request on it is vouched for, and counts for the web pages at its address from a page's request on.
+ * The connections of one server. A direct connection counts for its client. On a proxy's connection
+ * each request and websocket in flight counts instead, for the client that the proxy names. A
+ * connection becomes a proxy's as soon as a request on it is vouched for. From a web page's request
+ * on it counts for the web pages at its address.
  */
 export class Connections {
 	readonly maxPerClient: number;
@@ -47,7 +52,7 @@ export class Connections {
 	/** The same by client, in the order of their last activity. */
 	readonly #byClient = new Map<string | null, Set<OpenConnection>>();
 
-	/** `endRequest` releases what is held for a request whose connection has closed. */
+	/** `endRequest` releases the resources of a request whose connection has closed. */
 	constructor(options: ConnectionsOptions, endRequest: (exchange: Exchange) => void) {
 		this.#endRequest = endRequest;
 		this.maxPerClient = options.maxConnectionsPerClient ?? MAX_PER_CLIENT;
@@ -65,7 +70,10 @@ export class Connections {
 		return this.#open.values();
 	}
 
-	/** Adds a new connection, or closes it if its client is over its share. An open one is read on. */
+	/**
+	 * Adds a new connection, or closes it if its client is over its quota. Resumes reading on a
+	 * known one.
+	 */
 	add(socket: Socket): void {
 		const known = this.#open.get(socket);
 		if (known !== undefined) {
@@ -92,8 +100,9 @@ export class Connections {
 	}
 
 	/**
-	 * Counts a request or websocket on `open`. Over the limit its client has too many in flight, and it must be refused. The
-	 * function must be called when it ends, and may be called repeatedly.
+	 * Counts a request or websocket on `open`. Returns whether its client has too many in flight,
+	 * so that it must be refused. The returned function must be called at the end of the request,
+	 * and may be called repeatedly.
 	 */
 	begin(
 		open: OpenConnection,
@@ -139,7 +148,8 @@ export class Connections {
 				largest = client;
 		}
 		const candidates = [...(this.#byClient.get(largest) ?? [])];
-		// A proxy's connection serves many clients, each within its share, so it is only closed while idle.
+		// A proxy's connection serves many clients, each within its quota, so it is only closed
+		// while idle.
 		const victim = candidates.find(({ isIdle }) => isIdle) ?? (largest === null ? undefined : candidates[0]);
 		if (victim === undefined) return false;
 		this.#forget(victim);
@@ -147,7 +157,9 @@ export class Connections {
 		return true;
 	}
 
-	/** Closes the oldest connection of `client` on which it has asked nothing; false if there is none. */
+	/**
+	 * Closes the oldest connection of `client` without a request so far. False if there is none.
+	 */
 	#dropSilent(client: string): boolean {
 		for (const open of this.#byClient.get(client) ?? []) {
 			if (open.hasAsked) continue;

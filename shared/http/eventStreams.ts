@@ -27,7 +27,10 @@ interface EventFeed {
 
 /** Maximum streams of one client; further ones get 429. */
 const MAX_PER_CLIENT = 16;
-/** Where there are so many the client with the most loses its oldest to one that has fewer; if none has, further ones get 503. */
+/**
+ * Maximum streams of all clients. Above it the client with the most loses its oldest stream to a
+ * client that has fewer. If no client has fewer, further streams get 503.
+ */
 const MAX_STREAMS = 2_000;
 /** Comments keep the stream alive: Heroku ends an answer that is idle for 55 s. */
 const COMMENT_MS = 15_000;
@@ -38,7 +41,7 @@ const RETRY_MS = 3_000;
 const COMMENT = ":\n\n";
 const HEADERS = {
 	"cache-control": "no-store, no-transform",
-	// nginx, and what is based on it, buffers answers.
+	// nginx, and servers based on it, buffer answers.
 	"x-accel-buffering": "no",
 	...VARY_ACCEPT,
 };
@@ -116,7 +119,10 @@ export class EventStreams {
 				);
 	}
 
-	/** The stream that gives way to one more of `network`: of the client with the most, if that has more than `network` then; or null. */
+	/**
+	 * The stream to close for one more of `network`: the oldest of the client with the most. Null
+	 * if that client would not have more than `network` afterwards.
+	 */
 	#oldestOfLargest(network: string): OpenStream | null {
 		const largest = this.#shares.largest();
 		if (largest === null || this.#shares.of(largest) <= this.#shares.of(network) + 1) return null;
@@ -153,7 +159,7 @@ export class EventStreams {
 	}
 }
 
-/** The answer if all messages are known already: it ends after the last one. */
+/** The answer if all messages are known already. It ends after the last one. */
 export function wholeEventStream(messages: readonly EventMessage[]): HttpAnswer {
 	const body = opening(RETRY_MS) + eventsText(messages);
 	return { ...ANSWER, body };
@@ -163,9 +169,9 @@ export function wholeEventStream(messages: readonly EventMessage[]): HttpAnswer 
 const STREAM_PATHS = /^\/(?:mev-share|tx\/[^/]+\/events)$/;
 
 /**
- * The answer to a client that asks for an event stream, in the place of a failure that will pass. A browser's EventSource is
- * closed for good by every status but 200, so it gets a stream that says why and ends: it then reconnects by itself. Null for
- * any other request or answer.
+ * The answer to a client that requests an event stream, in place of a failure that will pass. Any
+ * status but 200 closes a browser's EventSource for good. So it gets a stream that reports the
+ * reason and ends, and it then reconnects by itself. Null for any other request or answer.
  */
 export function reconnectingStream(
 	{ method, headers: { accept } }: RequestHead,
@@ -179,7 +185,7 @@ export function reconnectingStream(
 	return { ...ANSWER, body: text, headers: { ...others, ...HEADERS } };
 }
 
-/** What an answer's JSON says of its error, in one line. */
+/** The error in an answer's JSON, in one line. */
 function reasonOf(body: HttpAnswer["body"]): string {
 	try {
 		const { error } = JSON.parse(String(body)) as { error?: unknown };
@@ -190,14 +196,14 @@ function reasonOf(body: HttpAnswer["body"]): string {
 	return "not available now";
 }
 
-/** The answer to a reconnecting client that has every message: by a 204 its EventSource stops. */
+/** The answer to a reconnecting client that has every message. On a 204 its EventSource stops. */
 export const EVENTS_OVER: HttpAnswer = { status: 204, body: null, headers: HEADERS };
 
 function opening(retryMs: number): string {
 	return `retry: ${retryMs}\n\n`;
 }
 
-/** Messages as they are written. */
+/** Messages in their wire format. */
 export function eventsText(messages: readonly EventMessage[]): string {
 	return messages.map(({ id, data }) => `id: ${id}\n${dataText(JSON.stringify(data))}`).join("");
 }

@@ -1,4 +1,5 @@
-// Messages of a websocket that wait for their turn or for a slow reader, and are made only when they are written.
+// Messages of a websocket that are queued, or wait for a slow reader. They are only made when they
+// are written.
 
 /** Some messages in a row. */
 export interface LaterMessages {
@@ -27,7 +28,10 @@ export class OneMessage implements LaterMessages {
 	}
 }
 
-/** Messages that are made already; kept as one text, since each alone takes as much again. */
+/**
+ * Messages that are made already. They are kept as one text, since each alone would take as much
+ * memory again.
+ */
 export class MadeMessages implements LaterMessages {
 	readonly #text: Buffer;
 	readonly #lengths: Uint32Array;

@@ -1,5 +1,5 @@
-// Reads request bodies within limits, and makes and writes answers: on a response, or as raw bytes where Node gives no response.
-// Every answer allows all origins (CORS).
+// Reads request bodies within limits. Makes and writes answers: on a response, or as raw bytes if
+// Node gives no response. Every answer allows all origins (CORS).
 
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
@@ -22,7 +22,10 @@ export interface HttpAnswer {
 	readonly headers?: Headers;
 	/** For a streamed answer, whose `body` is null: called once after the head was written, never for HEAD. */
 	readonly open?: (stream: AnswerStream) => void;
-	/** The error in `body`, where that refuses an unread JSON-RPC request: its calls are answered by their ids if they can be. */
+	/**
+	 * The error in `body`, if the answer refuses a JSON-RPC request before its body is read. Its
+	 * calls are then answered by their ids if possible.
+	 */
 	readonly refusal?: RpcError;
 }
 
@@ -38,7 +41,10 @@ export function asksForPage(accept = ""): boolean {
 	return html > 0 && html >= weightOf(accept, "application/json");
 }
 
-/** The weight of a media type that an `Accept` header names, 1 unless said; 0 where it does not name it. */
+/**
+ * The quality of a media type in an `Accept` header: 1 by default, 0 if the header does not name
+ * the type.
+ */
 function weightOf(accept: string, type: string): number {
 	for (const range of accept.toLowerCase().split(",")) {
 		const [name = "", ...parameters] = range.split(";");
@@ -60,7 +66,10 @@ export function indented(answer: HttpAnswer): HttpAnswer {
 	return { ...answer, body: `${JSON.stringify(JSON.parse(body), null, 2)}\n` };
 }
 
-/** A JSON-RPC error with id null, for a request that is refused unread; the HTTP status is the kind's unless it is given. */
+/**
+ * A JSON-RPC error with id null, for a request whose body is not read. The HTTP status is the
+ * kind's unless it is given.
+ */
 export function rpcErrorAnswer(
 	kind: RpcErrorKind,
 	message: string,
@@ -76,8 +85,8 @@ export function retryAfter(ms: number): string {
 }
 
 /**
- * Writes `answer`'s head, with the request's id. No cache may keep an answer that does not say so. `standing`: default headers of
- * the server, which the answer may override.
+ * Writes `answer`'s head, with the request's id. No cache may keep an answer unless the answer
+ * allows it. `standing`: default headers of the server, which the answer may override.
  */
 export function writeHead(
 	response: ServerResponse,
@@ -95,7 +104,7 @@ export function writeHead(
 		head["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
 	}
 	head["access-control-allow-origin"] = "*";
-	// A cache would return an old status, or another client's. None keeps an answer to a POST.
+	// A cache would return an old status, or another client's. No cache keeps an answer to a POST.
 	if (response.req.method !== "POST") head["cache-control"] = "no-store";
 	head[REQUEST_ID] = requestId;
 	Object.assign(head, standing);
@@ -152,12 +161,12 @@ export const FAILED_ANSWER = rpcErrorAnswer("internal", "internal error");
 const BUSY = "too many requests under way";
 const BUSY_ANSWER = rpcErrorAnswer("unavailable", `internal error: ${BUSY}`, RETRY_SOON);
 
-/** The server has as many requests in flight as it takes. */
+/** The server has reached its limit of requests in flight. */
 export function busyAnswer(request: RequestHead): HttpAnswer {
 	return notServingAnswer(request, BUSY);
 }
 
-/** A client's bodies exceed its share of the request buffers. */
+/** A client's bodies exceed its quota of the request buffers. */
 const CLIENT_BUSY_ANSWER = rpcErrorAnswer(
 	"rateLimit",
 	"limit exceeded: too many bytes under way for this client",
@@ -190,12 +199,12 @@ export function notServingAnswer(request: RequestHead, why: string): HttpAnswer 
 	return errorAnswerTo(request, "unavailable", 503, ["internal error: ", why], RETRY_SOON);
 }
 
-/** What is known of a request before its body. */
+/** The part of a request that is known before its body. */
 export type RequestHead = Pick<IncomingMessage, "method" | "headers">;
 
 /**
- * A JSON-RPC error with id null where the request speaks JSON-RPC: as a POST, or with a JSON body and another verb. Else plain
- * JSON, without the `opening` of the message.
+ * A JSON-RPC error with id null for a JSON-RPC request: a POST, or a request with a JSON body and
+ * another verb. Otherwise plain JSON, without the `opening` of the message.
  */
 export function errorAnswerTo(
 	request: RequestHead,
@@ -207,7 +216,8 @@ export function errorAnswerTo(
 	const speaksJsonRpc =
 		request.method === "POST" || (hasBody(request) && isJsonType(request.headers["content-type"]));
 	if (!speaksJsonRpc) return jsonAnswer(status, { error: message }, headers);
-	// A wallet's requests have a body; a POST without one is an operator's, whose script counts on the status.
+	// A wallet's requests have a body. A POST without one comes from an operator, whose script
+	// relies on the status.
 	if (!hasBody(request)) return rpcErrorAnswer(kind, opening + message, headers, status);
 	const refusal = new RpcError(kind, opening + message);
 	return {
@@ -216,7 +226,10 @@ export function errorAnswerTo(
 	};
 }
 
-/** `answer` to the calls in `body`, each by its id: clients take no error without one for theirs. As it is if there are none. */
+/**
+ * `answer` for each of the calls in `body`, by its id, since clients do not match an error without
+ * an id to their call. Unchanged if there are no calls.
+ */
 export function toEachCall(answer: HttpAnswer, body: Buffer): HttpAnswer {
 	if (answer.refusal === undefined) return answer;
 	return { ...answer, body: refusedAnswer(body, answer.refusal, 0).text };
@@ -229,8 +242,8 @@ export function httpAnswerOf({ status, text, retryMs }: WrittenAnswer): HttpAnsw
 }
 
 /**
- * The answer with a long text as bytes, whose counting takes as long as making them: some milliseconds, and many requests may wait
- * for one and the same read.
+ * The answer with a long text as bytes. Counting the bytes of a text takes as long as making them:
+ * some milliseconds. Many requests may wait for the same read.
  */
 export function encoded(answer: HttpAnswer): HttpAnswer {
 	const { body } = answer;
@@ -238,7 +251,7 @@ export function encoded(answer: HttpAnswer): HttpAnswer {
 	return { ...answer, body: Buffer.from(body) };
 }
 
-/** Characters; a shorter text is written together with the head. */
+/** Characters. A shorter text is written together with the head. */
 const LONG_TEXT = 64 * 1024;
 
 interface BodyLimits {
@@ -259,9 +272,10 @@ export function declaredBytes(request: RequestHead): number | undefined {
 }
 
 /**
- * Reads the body and calls `done` once with it, or with the answer that refuses it. `done` is not called if the client
- * disconnects before the end; the response's "close" event reports that. `reserve` takes that many bytes more, or returns which
- * limit is exceeded; the caller counts and releases them.
+ * Reads the body and calls `done` once, with it or with the answer that refuses it. If the client
+ * disconnects before the end, `done` is not called; the response's "close" event reports that.
+ * `reserve` claims that many more bytes, or returns the limit that they would exceed. The caller
+ * counts and releases them.
  */
 export function readWhole(
 	request: IncomingMessage,
@@ -282,12 +296,13 @@ export function readWhole(
 			done(over === null ? tooLarge : over === "client" ? CLIENT_BUSY_ANSWER : BUSY_ANSWER);
 			return;
 		}
-		// A body in one chunk, the usual case, is not copied. More chunks are copied into one buffer at once: a body that
-		// arrives byte by byte would otherwise cost a hundred times its length in objects.
+		// A body in one chunk, the usual case, is not copied. More chunks are copied into one
+		// buffer at once. Otherwise a body that arrives byte by byte would cost a hundred times its
+		// length in objects.
 		if (length === 0) bytes = chunk;
 		else {
 			if (total > bytes.length) {
-				// By what has come, not by what is declared: that costs its client nothing.
+				// By the received length, not by the declared one, which costs the client nothing.
 				const room = Math.max(total * 2, MIN_GROWN_BYTES);
 				const grown = Buffer.allocUnsafe(Math.min(room, declaredBytes(request) ?? maxBytes, maxBytes));
 				bytes.copy(grown, 0, 0, length);
@@ -309,8 +324,8 @@ export function endUnread(
 	text: string | Uint8Array | null,
 	clock: Clock,
 ): void {
-	// This completes the answer. Ending the response now would close the connection while the client is still sending, and
-	// it would see a reset instead of the answer.
+	// This completes the answer. Ending the response now would close the connection while the
+	// client is still sending. The client would then see a reset instead of the answer.
 	response.write(text ?? "");
 	const end = (): void => {
 		timer.cancel();
@@ -345,10 +360,13 @@ export function checkPost(
 	return (declaredBytes(request) ?? 0) > maxBytes ? tooLarge : null;
 }
 
-/** With or without parameters. go-ethereum takes the last two as well. */
+/** With or without parameters. go-ethereum accepts the last two as well. */
 const JSON_TYPE = /^\s*application\/(?:(?:[\w.+-]+\+)?json|json-rpc|jsonrequest)\s*(?:;|$)/i;
 
-/** Whether a `Content-Type` is JSON's; none is too. Given in two spellings it comes from fetch twice, with a comma between. */
+/**
+ * Whether a `Content-Type` is JSON, or absent. If it is given in two spellings, fetch sends it
+ * twice, with a comma between.
+ */
 export function isJsonType(type = ""): boolean {
 	if (type === "application/json" || type === "") return true;
 	return type.split(",").every((one) => JSON_TYPE.test(one));

@@ -1,12 +1,13 @@
-// The messages of `eth_subscription`. Their results are texts that all subscribers share, and each message is made when it is sent.
+// The messages of `eth_subscription`. All subscribers use the same texts of results, and each
+// message is made when it is sent.
 
 import type { SelectedLogs } from "../jsonrpc/logTable.ts";
 import type { LaterMessages } from "./laterMessages.ts";
 
-/** Results of a subscription, in order; as JSON, and the same for all who get them. */
+/** Results of a subscription, in order, as JSON. They are the same for all subscribers. */
 export interface Results {
 	readonly count: number;
-	/** Of all together. */
+	/** Bytes of all results together. */
 	readonly bytes: number;
 	readonly text: (at: number) => string;
 }

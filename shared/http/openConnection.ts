@@ -1,6 +1,7 @@
-// One connection: the request that is worked on, and the reading of the next one. Node's server gives requests out as soon as it
-// has read them. So it is given the bytes in pieces, and none while a whole request is unanswered: the next ones wait unread, and
-// a client that sends without end fills its own buffers.
+// One connection: its request in progress, and the reading of the next one. Node's server emits
+// requests as soon as it has read them. So it receives the bytes in pieces, and none while a whole
+// request is unanswered. The next requests stay unread, and a client that sends without end fills
+// its own buffers.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -10,14 +11,14 @@ import type { ClientLife, RequestTarget } from "./callContext.ts";
 import { declaredBytes } from "./messages.ts";
 import type { OpenAnswer } from "./unreadBytes.ts";
 
-/** A request, its response and the resources held for it. */
+/** A request, its response and its resources. */
 export interface Exchange {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
 	readonly target: RequestTarget;
 	/** See requestId.ts. */
 	readonly requestId: string;
-	/** Who sent it. */
+	/** Address of its sender. */
 	readonly from: ClientAddress;
 	readonly connection: OpenConnection;
 	/** Makes room for another request of its client. */
@@ -26,20 +27,26 @@ export interface Exchange {
 	readonly awaitsContinue: boolean;
 	/** Buffered bytes of the body. */
 	bytes: number;
-	/** Tells handlers of the request that its client is gone. For a POST whose body was read, and for proxied requests. */
+	/**
+	 * Notifies handlers of the request that its client is gone. For a POST whose body was read, and
+	 * for proxied requests.
+	 */
 	life: ClientLife | null;
 	/** Its queued handling, then its queued answer. */
 	work: QueuedWork | null;
-	/** The body, read while a proxy streams it; null as a result for a long one. Null: not read so. */
+	/**
+	 * The body, read while a proxy streams it. Resolves with null for a long one. Null if it is not
+	 * read that way.
+	 */
 	quickBody: Promise<Buffer | null> | null;
 }
 
-/** A request as Node's server gives it out. */
+/** A request as Node's server emits it. */
 export type ReadRequest = readonly [request: IncomingMessage, response: ServerResponse];
 
 /**
- * Bytes of a piece: most requests fit into one, and of the smallest ones it holds no more than a turn of the event loop may
- * take. The body of a request has larger pieces.
+ * Bytes of a piece. Most requests fit into one. A piece of the smallest requests holds no more than
+ * one turn of the event loop may process. The body of a request has larger pieces.
  */
 const PIECE_BYTES = 4 * 1024;
 
@@ -54,9 +61,9 @@ export class OpenConnection {
 	/** The streamed answer on it. */
 	stream: OpenAnswer | null = null;
 	#exchange: Exchange | null = null;
-	/** Requests that were in one piece with the one that is worked on. */
+	/** Requests that were in the same piece as the request in progress. */
 	#waiting: ReadRequest[] = [];
-	/** Bytes that the body of the last request has yet, at most. */
+	/** Maximum bytes of the last request's body that have not arrived. */
 	#bodyBytes = 0;
 	#isAttached = false;
 
@@ -65,17 +72,17 @@ export class OpenConnection {
 		this.client = client;
 	}
 
-	/** The request that is worked on. */
+	/** The request in progress. */
 	get exchange(): Exchange | null {
 		return this.#exchange;
 	}
 
-	/** Whether requests wait that were read already. */
+	/** Whether requests that were read already are queued. */
 	get hasWaiting(): boolean {
 		return this.#waiting.length > 0;
 	}
 
-	/** Whether nothing is worked on, streamed or sent by messages. */
+	/** Whether it has no request in progress, no stream and no websocket messages. */
 	get isIdle(): boolean {
 		return this.#exchange === null && this.stream === null && !this.isWebsocket;
 	}
@@ -86,7 +93,7 @@ export class OpenConnection {
 		return exchange !== null && (exchange.request.complete || exchange.response.headersSent);
 	}
 
-	/** Whether the client would mistake what is sent now for the answer to another request. */
+	/** Whether the client would mistake anything sent now for the answer to another request. */
 	get isBusy(): boolean {
 		return this.stream !== null || this.isUnanswered;
 	}
@@ -99,7 +106,7 @@ export class OpenConnection {
 		this.socket.on("resume", this.#readOn);
 	}
 
-	/** Reads nothing more: others do, or it is being closed. */
+	/** Stops reading, because another reader takes over or the connection is being closed. */
 	detach(): void {
 		this.#isAttached = false;
 		this.socket.off("readable", this.#read);
@@ -111,37 +118,38 @@ export class OpenConnection {
 		this.#bodyBytes = declaredBytes(exchange.request) ?? 0;
 	}
 
-	/** A request that was read while another one is worked on. */
+	/** Queues a request that was read while another one is in progress. */
 	hold(read: ReadRequest): void {
 		this.#waiting.push(read);
 	}
 
-	/** The request that is worked on has ended. */
+	/** The request in progress has ended. */
 	end(): void {
 		this.#exchange = null;
 	}
 
-	/** Whether its client has sent more than was worked on. */
+	/** Whether its client has sent bytes that are not processed yet. */
 	get hasMore(): boolean {
 		return this.#waiting.length > 0 || this.socket.readableLength > 0;
 	}
 
-	/** The next request if it was read already; else goes on reading. */
+	/** The next request if it was read already. Otherwise continues reading. */
 	next(): ReadRequest | undefined {
 		const next = this.#waiting.shift();
 		if (next !== undefined || !this.#isAttached) return next;
 		this.#read();
-		// The client may have ended it behind what was unread: Node tells of that when more is asked for.
+		// The client may have ended the connection after the unread bytes. Node only reports that
+		// at the next read.
 		if (this.socket.readableLength === 0) this.socket.read(0);
 		return undefined;
 	}
 
-	/** Hands over what was read and waits. */
+	/** Returns the queued requests and removes them. */
 	takeWaiting(): readonly ReadRequest[] {
 		return this.#waiting.splice(0);
 	}
 
-	/** Something came, or the end. */
+	/** Called for new bytes and at the end. */
 	readonly #read = (): void => {
 		const { socket } = this;
 		let unread = socket.readableLength;
@@ -149,7 +157,7 @@ export class OpenConnection {
 		while (unread > 0 && this.#mayRead()) {
 			const bytes = Math.min(unread, Math.max(PIECE_BYTES, this.#bodyBytes));
 			this.#bodyBytes -= bytes;
-			// Node's server takes what is read here.
+			// Node's server receives the bytes that are read here.
 			socket.read(bytes);
 			unread = socket.readableLength;
 		}

@@ -9,7 +9,10 @@ import { jsonAnswer } from "./messages.ts";
 import { isOwnHost } from "./ownHost.ts";
 import type { Route } from "./routes.ts";
 
-/** `reason` and `note` are public, so they never hold an upstream's text or a URL. A `note` is for the operator, whatever `ok` is. */
+/**
+ * `reason` and `note` are public, so they never contain an upstream's text or a URL. A `note` is
+ * for the operator, whatever `ok` is.
+ */
 export type CheckResult = ({ readonly ok: true } | { readonly ok: false; readonly reason: string }) & {
 	readonly note?: string;
 };
@@ -23,7 +26,7 @@ interface OpsRoutesOptions {
 	readonly checks: readonly ReadinessCheck[];
 	/** Whether load balancers should send nothing more. */
 	readonly draining: () => boolean;
-	/** What the answer says beside that. Default: nothing. */
+	/** Further fields of the answer. Default: none. */
 	readonly place?: () => object;
 }
 
@@ -35,7 +38,9 @@ interface OpsRoutesDependencies {
 /** A slower check counts as failed. */
 const CHECK_MS = 2_000;
 
-/** `GET /livez`: 200 while the process answers. `GET /readyz`: 200, or 503 with what is wrong. */
+/**
+ * `GET /livez`: 200 while the process answers. `GET /readyz`: 200, or 503 with the failed checks.
+ */
 export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDependencies): Route[] {
 	const { checks, draining, place } = options;
 	const { clock, log } = dependencies;
@@ -74,7 +79,10 @@ const MISDIRECTED = jsonAnswer(421, {
 	error: "METRICS_PORT answers addresses and private names: use one as the host, or METRICS_TOKEN on PORT",
 });
 
-/** `GET /metrics` as Prometheus text without a token, for a separate port; 421 for the name of a stranger. */
+/**
+ * `GET /metrics` as Prometheus text without a token, for a separate port. 421 if the Host header
+ * has a foreign name.
+ */
 export function openMetricsRoute(metrics: Metrics): Route {
 	const route = metricsRoute(metrics);
 	return {

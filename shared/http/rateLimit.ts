@@ -1,5 +1,6 @@
-// Rate limits: one token bucket for each client address, whatever key signs its requests, since keys cost nothing. The package
-// rate-limiter-flexible is not used because its memory store reads the real time, which tests could not control.
+// Rate limits: one token bucket for each client address. The key that signs the requests has no
+// effect, since keys cost nothing. The package rate-limiter-flexible is not used, because its
+// memory store reads the real time, which tests could not control.
 
 import type { LRUCache } from "lru-cache";
 import { type Client, clientOf } from "../client.ts";
@@ -11,7 +12,7 @@ import { recentlyUsed } from "../recentlyUsed.ts";
 import type { CallContext, RequestLife } from "./callContext.ts";
 
 interface RateLimitOptions {
-	/** Weight per second for each client; 0: no limit. */
+	/** Cost per second for each client. 0: no limit. */
 	readonly rps: number;
 	/** Maximum clients remembered; the one unseen for longest is forgotten. */
 	readonly maxClients?: number;
@@ -20,15 +21,15 @@ interface RateLimitOptions {
 interface RateLimitDependencies {
 	readonly clock: Clock;
 	/**
-	 * For a poll that is free once a second, such as the receipt of a private transaction: a name of what is polled. Else
-	 * undefined. `params` are unchecked.
+	 * Names the subject of a poll that is free once a second, such as the receipt of a private
+	 * transaction. Undefined for any other call. `params` are unchecked.
 	 */
 	readonly freePoll?: (method: string, params: readonly unknown[]) => string | undefined;
 }
 
-/** A full bucket holds the weight of this many seconds. */
+/** A full bucket holds the cost of this many seconds. */
 const BURST_SECONDS = 10;
-/** A body weighs at least one for each of these. */
+/** A body costs at least one for each of these. */
 const BYTES_OF_WEIGHT = 16 * 1024;
 const FREE_POLL_MS = 1_000;
 const MAX_CLIENTS = 50_000;
@@ -47,9 +48,9 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	readonly #clock: Clock;
 	readonly #freePoll: (method: string, params: readonly unknown[]) => string | undefined;
 	readonly #buckets: LRUCache<string, Bucket>;
-	/** Time of the last free poll, by client and what was polled. */
+	/** Time of the last free poll, by client and subject. */
 	readonly #polls: LRUCache<string, number>;
-	/** What is left for its calls of the weight that a request's body has taken. */
+	/** The part of the cost of a request's body that its calls have not used yet. */
 	readonly #paid = new WeakMap<RequestLife, number>();
 
 	constructor(options: RateLimitOptions, dependencies: RateLimitDependencies) {
@@ -61,7 +62,10 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		this.#polls = recentlyUsed(max);
 	}
 
-	/** For the dispatcher: free polls take nothing, and what the body's size has taken counts for its calls. */
+	/**
+	 * For the dispatcher. Free polls cost nothing, and the cost of the body's size counts towards
+	 * its calls.
+	 */
 	take({ client, life }: CallContext, call: ReceivedCall | null, weight: number): number {
 		if (call !== null && this.#isFree(client, call)) return 0;
 		const paid = life.bytes < BYTES_OF_WEIGHT ? 0 : (this.#paid.get(life) ?? 0);
@@ -71,7 +75,10 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return wait;
 	}
 
-	/** Takes `weight` and returns 0, or takes nothing and returns the ms until it may be taken. */
+	/**
+	 * Charges `weight` and returns 0, or charges nothing and returns the ms until it may be
+	 * charged.
+	 */
 	takeFrom(client: Limited, weight: number): number {
 		const bucket = this.#bucket(client);
 		const wait = this.#wait(bucket, weight);
@@ -80,8 +87,8 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	}
 
 	/**
-	 * Takes the weight of a body's size, of which its calls then take theirs first. Returns null, or the refusal with the ids of
-	 * the calls.
+	 * Charges the cost of a body's size, which its calls then use first. Returns null, or the
+	 * refusal with the ids of the calls.
 	 */
 	takeBody(client: Limited, body: Buffer, life: RequestLife): WrittenAnswer | null {
 		const weight = weightOf(body.length);
@@ -92,12 +99,15 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return null;
 	}
 
-	/** How long {@link takeBody} would let a body of so many bytes wait, in ms. For one that is not read yet. */
+	/**
+	 * How long {@link takeBody} would make a body of this many bytes wait, in ms. For one that is
+	 * not read yet.
+	 */
 	peekBody(client: Limited, bytes: number): number {
 		return this.#wait(this.#bucket(client), weightOf(bytes));
 	}
 
-	/** Takes more weight for a call that turned out to be expensive; the bucket may go below zero. */
+	/** Charges more for a call that turned out to be expensive. The bucket may go below zero. */
 	charge(client: Limited, weight: number): void {
 		const bucket = this.#bucket(client);
 		bucket.tokens = Math.max(bucket.tokens - weight, -this.#rps * BURST_SECONDS);
@@ -129,14 +139,14 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return bucket;
 	}
 
-	/** Ms until `weight` may be taken; more than a full bucket may be taken when it is full. */
+	/** Ms until `weight` may be charged. More than a full bucket may be charged when it is full. */
 	#wait(bucket: Bucket, weight: number): number {
 		const missing = Math.min(weight, this.#rps * BURST_SECONDS) - bucket.tokens;
 		return missing > 0 ? Math.ceil((missing / this.#rps) * 1000) : 0;
 	}
 }
 
-/** The weight of a body by its size. */
+/** The cost of a body by its size. */
 function weightOf(bytes: number): number {
 	return Math.floor(bytes / BYTES_OF_WEIGHT);
 }

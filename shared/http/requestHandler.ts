@@ -46,21 +46,22 @@ import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
 export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions {
 	readonly maxBodyBytes: number;
-	/** Bytes of all bodies that are being read or handled; above it requests are refused. Default 256 MiB. */
+	/** Maximum bytes of all bodies being read or handled; above it: refusal. Default 256 MiB. */
 	readonly maxBufferedBytes?: number;
-	/** The same for one client; above it 429. Default 32 MiB. */
+	/** The same for one client. Above it requests get 429. Default 32 MiB. */
 	readonly maxBufferedBytesPerClient?: number;
-	/** Requests in flight; above it they are refused. Default 10,000. */
+	/** Maximum requests in flight. Above it requests are refused. Default 10,000. */
 	readonly maxOpenRequests?: number;
-	/** What a request is answered with in the place of all else, read or not; null to handle it. */
+	/** The answer that replaces all handling, whether the body is read or not; else null. */
 	readonly refuse?: (from: ClientAddress) => HttpAnswer | null;
-	/** Response headers that web pages may read. Default those that this server itself sends. */
+	/** Response headers that web pages may read. By default those that this server itself sends. */
 	readonly exposedHeaders?: readonly string[];
 	/** Makes an error a page for a browser that navigates. Without it such errors are JSON. */
 	readonly errorPage?: (answer: HttpAnswer) => HttpAnswer;
 	/**
-	 * Default headers of every answer that is not proxied and not a preflight, in lower case. `answer` is null for raw
-	 * answers (invalid requests, CONNECT, refused upgrades). Undefined if there are none to add.
+	 * Default headers, in lower case, of every answer that is neither proxied nor a preflight.
+	 * `answer` is null for raw answers (invalid requests, CONNECT, refused upgrades). Undefined if
+	 * there are no headers to add.
 	 */
 	readonly headersFor?: (answer: HttpAnswer | null) => Readonly<Record<string, string>> | undefined;
 }
@@ -73,7 +74,7 @@ export interface RequestHandlerDependencies {
 	readonly readAddress: ReadAddress;
 	/** Limits routes that have a weight. */
 	readonly limiter?: RateLimiter;
-	/** The shared counter of bytes that clients have not read yet; pass it if other servers or websockets use it too. */
+	/** Common counter of unread bytes. Pass it if other servers or websockets use it too. */
 	readonly unread?: UnreadBytes;
 	readonly log: Logger;
 	readonly clock: Clock;
@@ -85,9 +86,9 @@ const MAX_OPEN_REQUESTS = 10_000;
 /** Below the 30 s after which hosting routers (Heroku) give up. Routes have shorter deadlines; this one catches their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
-/** How long the body of a refused request is waited for. */
+/** How long to wait for the body of a refused request. */
 const REFUSED_MS = 1_000;
-/** Handling a larger body takes milliseconds, so it waits for its turn, and for its client's rate limit before it is read. */
+/** Handling a larger body takes milliseconds: it is queued, and limited before it is read. */
 const QUICK_BODY_BYTES = 64 * 1024;
 /** Up to this size, copying an answer is cheaper than writing it separately from the head. Only larger ones count as unread. */
 const COPIED_ANSWER_BYTES = 64 * 1024;
@@ -125,7 +126,9 @@ export class RequestHandler {
 		this.#dependencies = dependencies;
 	}
 
-	/** Closes each connection after its next answer, and ends streams, whose clients reconnect to another server. */
+	/**
+	 * Closes connections after their next answer. Ends streams, whose clients reconnect elsewhere.
+	 */
 	drain(): void {
 		this.#draining = true;
 		for (const { stream } of [...this.connections.all()]) stream?.end();
@@ -145,7 +148,7 @@ export class RequestHandler {
 	handle(request: IncomingMessage, response: ServerResponse): void {
 		const { socket, headers } = request;
 		const connection = this.connections.of(socket);
-		// Behind a stream it would wait until that ends.
+		// Behind a stream it would wait until the stream ends.
 		if (connection !== undefined && connection.stream !== null) socket.destroy();
 		if (connection === undefined || socket.destroyed) return;
 		if (connection.exchange !== null) {
@@ -156,7 +159,7 @@ export class RequestHandler {
 		const [isOverLimit, releaseSlot] = this.connections.begin(connection, from);
 		const target = readTarget(request.url ?? "/");
 		const requestId = requestIdOf(headers[REQUEST_ID]);
-		// Whoever passes the headers on passes on the id that counts.
+		// Code that forwards the headers then forwards the valid id.
 		headers[REQUEST_ID] = requestId;
 		const exchange: Exchange = {
 			request,
@@ -188,7 +191,7 @@ export class RequestHandler {
 		else this.#refuse(exchange, routing.answer);
 	}
 
-	/** Releases everything that is held for a request; may be called repeatedly. */
+	/** Releases all resources of a request. May be called repeatedly. */
 	end(exchange: Exchange): void {
 		const { connection } = exchange;
 		if (connection.exchange !== exchange) return;
@@ -199,14 +202,14 @@ export class RequestHandler {
 		exchange.life?.end();
 		connection.end();
 		if (connection.hasMore) {
-			// Answers may come at once, so these could otherwise keep the event loop to themselves.
+			// Answers may come at once, so these requests could otherwise block the event loop.
 			this.#queue.run(clientOf(exchange.from.address), () => this.#goOn(connection));
 		}
 		if (this.#open > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
 	}
 
-	/** Handles the next request of a connection on which none is worked on. */
+	/** Handles the next request of a connection that has none in progress. */
 	#goOn(connection: OpenConnection): void {
 		const next = connection.exchange === null ? connection.next() : undefined;
 		if (next !== undefined) this.handle(...next);
@@ -246,13 +249,13 @@ export class RequestHandler {
 			this.#refuse(exchange, notServingAnswer(request, "shutting down"));
 			return;
 		}
-		// The body is streamed, so no bytes of it are held.
+		// The body is streamed, so none of its bytes stay in memory.
 		const life = new ClientLife(0);
 		exchange.life = life;
 		this.#dependencies.proxy?.handle(request, response, {
 			goAhead: () => {
 				if (awaitsContinue) response.writeContinue();
-				// For the ids of its calls, should the proxy refuse it later.
+				// For the ids of its calls, in case the proxy refuses it later.
 				if (hasBody(request)) exchange.quickBody = this.#readBody(exchange, QUICK_BODY_BYTES);
 			},
 			onGone: (listener) => life.onGone(listener),
@@ -261,7 +264,7 @@ export class RequestHandler {
 		});
 	}
 
-	/** Refuses a request; a JSON-RPC error waits a moment for the body, whose ids it names. */
+	/** Refuses a request. A JSON-RPC error waits a moment for the body, whose ids it names. */
 	#refuse(exchange: Exchange, answer: HttpAnswer): void {
 		const { response, awaitsContinue, quickBody } = exchange;
 		if (answer.refusal === undefined || (awaitsContinue && quickBody === null)) {
@@ -272,7 +275,7 @@ export class RequestHandler {
 			this.#answerUnread(exchange, answer, true),
 		);
 		response.on("close", () => timer.cancel());
-		// A server that takes no bodies reads them for the ids all the same.
+		// Even a server that accepts no bodies reads them for the ids.
 		const maxBytes = Math.max(QUICK_BODY_BYTES, this.#options.maxBodyBytes);
 		(quickBody ?? this.#readBody(exchange, maxBytes)).then((body) => {
 			timer.cancel();
@@ -281,7 +284,7 @@ export class RequestHandler {
 		});
 	}
 
-	/** The body, also while a proxy streams it; null for a longer one, or one that may not be held. */
+	/** The body, even while a proxy streams it. Null if too long or over the memory limits. */
 	#readBody(exchange: Exchange, maxBytes: number): Promise<Buffer | null> {
 		const { request, from } = exchange;
 		const limits = { maxBytes, tooLarge: this.#tooLarge };
@@ -291,7 +294,9 @@ export class RequestHandler {
 		});
 	}
 
-	/** Writes the head of a proxied answer, see {@link ProxiedExchange.begin}. `end` is null unless it may never end. */
+	/**
+	 * Writes a proxied head, see {@link ProxiedExchange.begin}. `end` is null if it surely ends.
+	 */
 	#beginProxied(
 		exchange: Exchange,
 		status: number,
@@ -322,7 +327,7 @@ export class RequestHandler {
 	#readPost(exchange: Exchange): void {
 		const { request, response, target, requestId, from, awaitsContinue } = exchange;
 		const { headers } = request;
-		// Never the default: a server without a handler has no JSON-RPC paths.
+		// The default is never used, since a server without a handler has no JSON-RPC paths.
 		const { log, post = () => Promise.resolve(FAILED_ANSWER) } = this.#dependencies;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
@@ -360,14 +365,16 @@ export class RequestHandler {
 		});
 	}
 
-	/** Counts `bytes` of a body as held for its client, or returns which limit is exceeded. */
+	/** Counts `bytes` of a body for its client, or returns the exceeded limit. */
 	#reserve(exchange: Exchange, client: string, bytes: number): OverShare | null {
 		const over = this.#buffered.take(client, bytes);
 		if (over === null) exchange.bytes += bytes;
 		return over;
 	}
 
-	/** Refuses a large body unread if its client is over its rate limit, since reading it would cost memory. */
+	/**
+	 * Refuses a large body unread if its client is over its rate limit: reading it costs memory.
+	 */
 	#checkLarge({ request, from }: Exchange): HttpAnswer | null {
 		const bytes = declaredBytes(request) ?? 0;
 		const waitMs = bytes > QUICK_BODY_BYTES ? (this.#dependencies.limiter?.peekBody(from, bytes) ?? 0) : 0;
@@ -402,7 +409,7 @@ export class RequestHandler {
 		else this.#send(exchange, answer);
 	}
 
-	/** Whether the answer may be streamed. Else disconnects: other requests wait behind it. */
+	/** Whether it may be streamed. If not, disconnects: other requests wait behind it. */
 	#claimStream({ connection }: Exchange): boolean {
 		if (connection.hasWaiting) connection.socket.destroy();
 		return !connection.hasWaiting;
@@ -429,7 +436,7 @@ export class RequestHandler {
 		writeHead(response, answer, close, standing, requestId);
 	}
 
-	/** An error as a page, where a browser navigates and there are pages, or as a stream; any other answer as it is. */
+	/** Turns an error into a page or an event stream, if the client asks for one. */
 	#forReader({ request, target }: Exchange, answer: HttpAnswer): HttpAnswer {
 		if (answer.status < 400) return answer;
 		const stream = reconnectingStream(request, target.path, answer);

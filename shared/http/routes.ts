@@ -1,5 +1,6 @@
-// The router: decides by verb and path how a request is handled. JSON-RPC goes to the dispatcher, a route to its handler,
-// anything else to the proxy or gets an error. Also the handler of JSON-RPC over HTTP, and the interface of a proxy.
+// The router: decides by verb and path how a request is handled. JSON-RPC goes to the dispatcher,
+// and a route to its handler. Anything else goes to the proxy or gets an error. Also the handler of
+// JSON-RPC over HTTP, and the interface of a proxy.
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type ClientAddress, identify, type VerifySignature } from "../client.ts";
@@ -33,7 +34,7 @@ export interface Route {
 	readonly path: string;
 	/** Default GET, which includes HEAD. */
 	readonly verb?: "GET" | "POST";
-	/** What a request costs in the client's rate limit; 0 (default): not limited. */
+	/** Cost of a request in the client's rate limit. 0 (default): not limited. */
 	readonly weight?: number;
 	/** A thrown error becomes a 500 without details. */
 	handle(request: RouteRequest): Promise<HttpAnswer> | HttpAnswer;
@@ -51,10 +52,10 @@ type Routing =
 	| { readonly kind: "proxy" }
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
-/** What a preflight that names no headers is told. */
+/** The allowed headers for a preflight that names none. */
 const USUAL_HEADERS =
 	"Content-Type, X-Flashbots-Signature, X-Leeward-Signature, X-Flashbots-Origin, X-Request-Id";
-/** Most characters of the list of headers that a preflight asks for; a longer one counts as none. */
+/** Maximum characters of the list of headers in a preflight. A longer list is ignored. */
 const MAX_ASKED_CHARS = 4_096;
 /** The name of a header: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -68,8 +69,8 @@ export interface RouterOptions {
 }
 
 /**
- * The router of a server. With `hasProxy` requests on other paths than its own are proxied, except OPTIONS. Throws if two
- * handlers claim the same verb and path, or two routes the same path.
+ * The router of a server. With `hasProxy`, requests on foreign paths are proxied, except OPTIONS.
+ * Throws if two handlers claim the same verb and path, or two routes the same path.
  */
 export function createRouter(
 	{ rpcPaths, routes, pages }: RouterOptions,
@@ -122,15 +123,19 @@ function refusal(
 	return errorAnswerTo(request, "invalidRequest", status, ["invalid request: ", message], headers);
 }
 
-/** Whether it is a web page's preflight, which must pass so that the page can read the 404, or asks about the server (`*`). */
+/**
+ * Whether it is a web page's preflight, or asks about the server (`*`). A preflight must pass so
+ * that the page can read the 404.
+ */
 function asksForAny({ method, headers }: RequestHead, path: string): boolean {
 	const isPreflight = headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
 	return method === "OPTIONS" && (isPreflight || path === "*");
 }
 
 /**
- * Grants every header that is asked for: scripts that trace requests add theirs, and no header gives a page any right.
- * `Access-Control-Allow-Private-Network` is not granted: browsers ask the user instead.
+ * Grants every requested header. Scripts that trace requests add their own, and no header gives a
+ * page any right. `Access-Control-Allow-Private-Network` is not granted, since browsers ask the
+ * user instead.
  */
 function preflight(verbs: string, asked: IncomingHttpHeaders): HttpAnswer {
 	const headers = {
@@ -222,8 +227,8 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 		if (limited !== null) return httpAnswerOf(limited);
 		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const origin = headers.origin ?? null;
-		// No websocket: neither a connection nor a message.
-		// Whoever could name a trace could have all that he sends traced.
+		// HTTP has neither a connection nor a message, hence the nulls. Only trusted senders may
+		// name a trace: others could have all their requests traced.
 		const { traceparent } = headers;
 		const trace = from.vouched && typeof traceparent === "string" ? traceparent : null;
 		const context = callContext(target, client, origin, null, null, life, requestId, trace);
