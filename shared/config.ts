@@ -14,7 +14,7 @@ export interface Setting<T> {
 	readonly example: string;
 	/** Used if the variable is absent or empty; without a default the setting is required. */
 	readonly default?: string;
-	/** If true, it may be absent: `parse` is then called with "" and must accept it. */
+	/** If true, the variable may be absent. `parse` is then called with "" and must accept it. */
 	readonly optional?: boolean;
 	/** Never printed. */
 	readonly secret?: boolean;
@@ -43,8 +43,8 @@ export class SettingError extends Error {
 }
 
 /**
- * Reads every row of `table` from `env`. `contradictions` checks the values that could be read against each other. Throws one
- * {@link SettingError} with a line for each problem.
+ * Reads every row of `table` from `env`. `contradictions` checks the valid values against each
+ * other. Throws one {@link SettingError} with a line for each problem.
  */
 export function readSettings<T extends SettingTable>(
 	table: T,
@@ -85,7 +85,10 @@ function readSetting(name: string, row: Setting<unknown>, env: Environment): unk
 	throw new SettingError(name, "is not valid", row, given);
 }
 
-/** Quotes the given value if it can't be a secret: a number, or a misspelt keyword, with the right one. */
+/**
+ * Quotes the given value if it can't be a secret: a number, or a misspelt keyword together with the
+ * right one.
+ */
 function quotedValue(given: string, row: Setting<unknown>): string {
 	if (row.secret === true || given === "") return "";
 	const keywords = row.expects
@@ -177,8 +180,9 @@ function maskText(text: string): string {
 }
 
 /**
- * Keeps only scheme and host of every URL in `text`, since paths, queries and users of provider URLs hold keys. A URL ends at
- * white space or a double quote; anything else may be part of a password.
+ * Keeps only scheme and host of every URL in `text`, since paths, queries and users of provider
+ * URLs contain keys. A URL ends at white space or a double quote. Any other character may be part
+ * of a password.
  */
 export function maskUrls(text: string): string {
 	return text.replace(/\b([a-z][a-z0-9+.-]*:\/\/)([^\s"]*)/gi, (_whole, scheme: string, rest: string) => {
@@ -223,7 +227,7 @@ export function url(...schemes: readonly string[]): (text: string) => string | u
 	};
 }
 
-/** The URL to which an explorer's paths are added, without a slash at its end. It is public: pages show it. */
+/** The base URL of an explorer, without a slash at its end. It is public, since pages show it. */
 function explorerUrl(value: string): string | undefined {
 	const given = url("http:", "https:")(value);
 	if (given === undefined || /[?#]/.test(given) || new URL(given).username !== "") return undefined;
@@ -248,7 +252,7 @@ export function dataDirRow(what: string, process: string): Setting<string> {
 	return row(`folder of ${what} (in it: ${process}/)`, "a folder", "./data", text, "./data");
 }
 
-/** The token of the operator's page. `opens`: what it is for. */
+/** The token of the operator's page. `opens`: its purpose. */
 export function adminTokenRow(opens: string): Setting<string | undefined> {
 	return {
 		...optional(opens, "any text of printable ASCII", "a long random text", headerText),
@@ -256,7 +260,7 @@ export function adminTokenRow(opens: string): Setting<string | undefined> {
 	};
 }
 
-/** A URL of one host: pg would take a list for the name of a host. */
+/** A URL of one host, since pg would read a list as the name of one host. */
 function databaseUrl(value: string): string | undefined {
 	const given = url("postgres:", "postgresql:")(value);
 	if (given === undefined) return undefined;
@@ -279,7 +283,7 @@ function numberRow(help: string, what: string, min: number, max: number, usual: 
 	return row(help, `${what}, ${min} to ${max}`, String(example), integer(min, max), String(usual));
 }
 
-/** Rows that relay and boost share. */
+/** Rows that relay and boost have in common. */
 export const SERVER_ROWS = {
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
 	DATABASE_VERIFY: row(
@@ -358,7 +362,7 @@ export const SERVER_ROWS = {
 	),
 } as const;
 
-/** The names that OpenTelemetry's settings have for what is traced. */
+/** OpenTelemetry's names for the sampling of traces. */
 const TRACES_SAMPLERS = [
 	"always_on",
 	"always_off",
@@ -368,7 +372,10 @@ const TRACES_SAMPLERS = [
 	"parentbased_traceidratio",
 ] as const;
 
-/** Rows of traces, under OpenTelemetry's own names. `service`: the name of the process among others. */
+/**
+ * Rows of traces, under OpenTelemetry's own names. `service`: the name of this process in the
+ * traces.
+ */
 export function traceRows(service: string) {
 	return {
 		OTEL_EXPORTER_OTLP_ENDPOINT: optional(
@@ -413,18 +420,18 @@ export function traceRows(service: string) {
 /** The settings of {@link traceRows}. */
 export type TraceSettings = Settings<ReturnType<typeof traceRows>>;
 
-/** The two settings of a slot's length. */
+/** The two settings for the length of a slot. */
 export interface SlotSettings {
 	readonly SLOT_MS?: number | undefined;
 	readonly SLOT_SECONDS?: number | undefined;
 }
 
-/** The length of a slot that is set, in ms; undefined if it is to be learnt. */
+/** The configured length of a slot in ms. Undefined if it is to be learnt. */
 export function slotMsOf({ SLOT_MS, SLOT_SECONDS }: SlotSettings): number | undefined {
 	return SLOT_MS ?? (SLOT_SECONDS === undefined ? undefined : SLOT_SECONDS * 1_000);
 }
 
-/** An error if both settings of a slot's length are there and differ. */
+/** An error if both settings for the length of a slot are given and differ. */
 export function slotContradictions({ SLOT_MS, SLOT_SECONDS }: SlotSettings): readonly SettingError[] {
 	if (SLOT_MS === undefined || SLOT_SECONDS === undefined || SLOT_MS === SLOT_SECONDS * 1_000) return [];
 	const problem = `is ${SLOT_MS} beside SLOT_SECONDS=${SLOT_SECONDS}, which is ${SLOT_SECONDS * 1_000}: set one of them`;

@@ -51,8 +51,8 @@ interface SafeError {
 	readonly name: string;
 	readonly code?: string;
 	/**
-	 * Of an error of an upstream or of the database: its host, the system's error code or SQLSTATE,
-	 * and the HTTP status.
+	 * For an error of an upstream or of the database: its host, the system's error code or
+	 * SQLSTATE, and the HTTP status.
 	 */
 	readonly host?: string;
 	readonly reason?: string;

@@ -28,8 +28,8 @@ const COMMIT = /^[0-9a-f]{7,64}$/;
 const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * The commit that is checked out in `folder`, else the one that `env` names, else "unknown". Reads
- * git's files itself, since git may not be installed and refuses a folder of another user.
+ * The commit that is checked out in `folder`, else the commit that `env` names, else "unknown".
+ * Reads git's files itself, since git may not be installed and refuses a folder of another user.
  */
 export function commitOf(env: Readonly<Record<string, string | undefined>>, folder: string = HERE): string {
 	const named = VARIABLES.map((name) => env[name]?.trim().toLowerCase() ?? "");

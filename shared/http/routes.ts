@@ -248,7 +248,7 @@ export interface RequestProxy {
 	handle(request: IncomingMessage, response: ServerResponse, exchange: ProxiedExchange): void;
 }
 
-/** What the server does for a proxy that answers one of its clients' requests. */
+/** The means by which a proxy answers a request of one of the server's clients. */
 export interface ProxiedExchange {
 	/** Tells a client that waits for 100 Continue to send its body. Nothing else does. */
 	goAhead(): void;

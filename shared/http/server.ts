@@ -1,5 +1,5 @@
-// The HTTP server of a process: limits, start, drain and stop. The rules for requests are in requestHandler.ts. Errors about the
-// port or address name the setting.
+// The HTTP server of a process: limits, start, drain and stop. The rules for requests are in
+// requestHandler.ts. Errors about the port or address name the setting.
 
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -22,7 +22,7 @@ export interface HttpServerOptions extends RequestHandlerOptions {
 	readonly host: string;
 	/** 0 for any free port, see {@link HttpServer.port}. */
 	readonly port: number;
-	/** What the log says once it listens. Default "listening". */
+	/** Log message once it listens. Default "listening". */
 	readonly announcement?: string;
 	/** How long a request may take to arrive before it gets 408, in ms. Default 30 s. */
 	readonly requestMs?: number;
@@ -35,31 +35,43 @@ export type UpgradeHandler = Pick<RpcWebsocket, "upgrade" | "drain" | "stop">;
 interface HttpServerDependencies extends RequestHandlerDependencies {
 	/** If absent, upgrades are answered like other requests. */
 	readonly websocket?: UpgradeHandler;
-	/** Listens on the port until the server starts, and hands over what arrived meanwhile. */
+	/**
+	 * Listens on the port until the server starts, then passes on the port and all connections and
+	 * requests that arrived meanwhile.
+	 */
 	readonly standby?: { leave(): Handover | undefined };
 }
 
-/** What a server takes over from the standby. */
+/** The state that a server receives from the standby. */
 export interface Handover {
 	/** Listening, without handlers. */
 	readonly server: Server;
 	readonly sockets: readonly Socket[];
-	/** Requests that nobody works on, whose bodies are unread; those of one connection in order. */
+	/**
+	 * Requests without a handler, whose bodies are unread. Those of one connection are in order.
+	 */
 	readonly requests: readonly ReadRequest[];
 }
 
-/** Longer than the 90 s of Heroku's router, which would otherwise use connections that are just being closed. */
+/**
+ * Longer than the 90 s of Heroku's router, which would otherwise use connections that are just
+ * being closed.
+ */
 const KEEP_ALIVE_MS = 95_000;
 const REQUEST_MS = 30_000;
 /** Connections without any progress for this long are closed, also if the client does not read its answer. */
 const SILENCE_MS = 120_000;
 const STOP_MS = 6_000;
 /**
- * Connections that may wait until they are accepted: all that a server takes, or as many as the system lets wait. What comes beyond
- * is found seconds later, by TCP's repetitions. Node's own is 511, less than what comes from another process that has ended.
+ * Connections that may wait to be accepted: as many as a server holds, or as the system allows. Any
+ * more only connect seconds later, when TCP tries again. Node's default of 511 is too small for the
+ * clients that reconnect when another process has ended.
  */
 const BACKLOG = 10_000;
-/** Time for requests whose first bytes are still arriving when all others are answered. */
+/**
+ * Time to wait, after all other requests are answered, for requests whose first bytes are still
+ * arriving.
+ */
 const STOP_GRACE_MS = 100;
 /** Events of Node's server that have listeners here. */
 const EVENTS = ["request", "checkContinue", "clientError", "connect", "upgrade", "error"] as const;
@@ -105,15 +117,17 @@ export class HttpServer implements Component {
 		this.#attachTo(server);
 		if (handed === undefined) await this.#listen(server);
 		this.#server = server;
-		// For example no file handles left. Without a listener the error would end the process.
+		// For example if no file handles are left. Without a listener the error would end the
+		// process.
 		server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
 		log.info(this.#options.announcement ?? "listening", { task: this.name, port: this.port });
 		for (const request of handed?.requests ?? []) this.#handler.handle(...request);
 	}
 
 	/**
-	 * Hands over port and connections, and requests that wait on them. Nothing more is answered here, not even requests in
-	 * flight; if `isFinishing`, what was read is still answered here.
+	 * Gives up the port, the connections and the requests that wait on them, and returns them. No
+	 * more requests are answered here, not even those in flight. If `isFinishing`, requests that
+	 * were read are still answered here.
 	 */
 	leave(isFinishing = false): Handover | undefined {
 		const server = this.#server;
@@ -159,7 +173,7 @@ export class HttpServer implements Component {
 			keepAliveTimeout: KEEP_ALIVE_MS,
 			headersTimeout: requestMs / 2,
 			requestTimeout: requestMs,
-			// How often Node checks both.
+			// The interval at which Node checks both.
 			connectionsCheckingInterval: requestMs / 15,
 		});
 		server.timeout = SILENCE_MS;
@@ -187,7 +201,7 @@ export class HttpServer implements Component {
 		server.on("checkContinue", handle);
 		server.on("clientError", (error: Error & { code?: string }, socket) => {
 			const connection = connections.of(socket);
-			// A request that waits is not late: we don't read on.
+			// The next request is not late: we do not read on while a request is unanswered.
 			if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && connection?.isUnanswered === true) return;
 			connection?.detach();
 			if (error.code === "ECONNRESET" || !socket.writable || connection?.isBusy === true) socket.destroy();
@@ -206,8 +220,9 @@ export class HttpServer implements Component {
 		server.on("upgrade", (request, socket, head) => {
 			const connection = connections.of(socket);
 			connection?.detach();
-			// Node keeps no order between an upgrade and the requests that were read with it: the upgrade's first bytes would be
-			// mistaken for the answer to an unanswered request.
+			// Node keeps no order between an upgrade and the requests that it read with the
+			// upgrade. The first bytes of the upgrade would be mistaken for the answer to an
+			// unanswered request.
 			if (connection?.isBusy === true) socket.destroy();
 			else if (request.headers.upgrade?.toLowerCase() === "websocket") this.#upgrade(request, socket, head);
 			else {
@@ -245,12 +260,13 @@ function headerLines(headers: Readonly<Record<string, string>>): string[] {
 	return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }
 
-/** Balancers look at /readyz every second or two. */
+/** Load balancers query /readyz every second or two. */
 const NOTICE_MS = 1_500;
 
 /**
- * The first part of a stop: turns /readyz to 503 and refuses new websockets at once, and closes those that there are by
- * `drainMs`. HTTP is served all the while. Without websockets it takes a second and a half, or `drainMs` if that is less.
+ * The first part of a stop. Turns /readyz to 503 and refuses new websockets at once, then closes
+ * the open ones within `drainMs`. HTTP requests are still served. Without websockets this takes a
+ * second and a half, or `drainMs` if that is less.
  */
 export async function drainServers(
 	servers: readonly Pick<HttpServer, "drain">[],
@@ -260,7 +276,7 @@ export async function drainServers(
 ): Promise<void> {
 	for (const server of servers) server.drain();
 	const noticeMs = Math.min(NOTICE_MS, drainMs);
-	// Not before balancers know it: whoever comes back must not come here.
+	// Waits until load balancers have noticed, so that reconnecting clients do not come back here.
 	await pause(clock, noticeMs);
 	const ms = drainMs - noticeMs;
 	if (websocket.size > 0) log.info("closing websockets", { count: websocket.size, ms });
@@ -279,7 +295,10 @@ class ListenError extends Error {
 	}
 }
 
-/** Starts them one after another; all or none. Throws {@link ListenError} if another setting would help. */
+/**
+ * Starts the servers one after another; all or none. Throws {@link ListenError} if another setting
+ * would help.
+ */
 export async function startListening(servers: readonly Component[], ports: PortSettings): Promise<void> {
 	for (const [i, server] of servers.entries()) {
 		try {
@@ -291,7 +310,7 @@ export async function startListening(servers: readonly Component[], ports: PortS
 	}
 }
 
-/** The last one: an IPv6 address on a machine without IPv6. */
+/** The last code: an IPv6 address on a machine without IPv6. */
 const NO_ADDRESS = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN", "EAFNOSUPPORT"]);
 
 /** The {@link ListenError} for an error about a port or address; other errors unchanged. */

@@ -1,6 +1,6 @@
-// Listens on a server's port while the process waits for its store: for another process to release it, or for the database. It
-// answers /, /livez and /readyz and holds other requests for a moment; the server that starts afterwards takes over the port
-// and the held requests.
+// Listens on a server's port while the process waits for its store, because another process or the
+// database does not give it yet. Answers /, /livez and /readyz, and delays other requests for a
+// moment. The server that starts afterwards receives the port and the delayed requests.
 
 import { addressReader } from "../client.ts";
 import type { Clock } from "../clock.ts";
@@ -14,24 +14,30 @@ import { createHttpServer, type Handover, type HttpServer, startListening } from
 export interface StandbyOptions extends ConnectionsOptions {
 	readonly host: string;
 	readonly port: number;
-	/** How long a request is held before it is refused, in ms, so that its client can try another server. */
+	/**
+	 * How long a request is delayed before it is refused, in ms. Its client can then try another
+	 * server.
+	 */
 	readonly holdMs: number;
-	/** What its error pages are made with, and of. Without them errors are JSON. */
+	/** Makes its error pages, which use `assets`. Without it errors are JSON. */
 	readonly errorPage?: (answer: HttpAnswer) => HttpAnswer;
 	readonly assets?: readonly Route[];
 }
 
 type HeldRequest = Handover["requests"][number];
 
-/** Maximum requests held; further ones are refused at once. */
+/** Maximum delayed requests. Further ones are refused at once. */
 const MAX_HELD = 1_000;
-/** To GET of `/`: a host that checks nothing else ends the other process only when this one is up. */
+/**
+ * The answer to GET of `/`. A host that checks nothing else ends the other process only when this
+ * one is up.
+ */
 export const UP = jsonAnswer(200, { name: "leeward", ready: false }, VARY_ACCEPT);
 
 export class Standby {
 	readonly #options: StandbyOptions;
 	readonly #dependencies: { readonly clock: Clock; readonly log: Logger };
-	/** Each held request, and the function that refuses it. */
+	/** Each delayed request, and the function that refuses it. */
 	readonly #held = new Map<HeldRequest, () => void>();
 	readonly #routes: readonly Route[] = [
 		{ path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
@@ -57,8 +63,8 @@ export class Standby {
 	}
 
 	/**
-	 * Listens, and says why the process waits, which is public. Called again it only changes the reason. Throws ListenError,
-	 * which names PORT or HOST.
+	 * Listens, and reports why the process waits; the reason is public. Called again, it only
+	 * changes the reason. Throws ListenError, which names PORT or HOST.
 	 */
 	async start(reason: string): Promise<void> {
 		this.#reason = reason;
@@ -79,12 +85,12 @@ export class Standby {
 		this.#server = server;
 	}
 
-	/** Holds the requests instead of proxying them. */
+	/** Delays the requests instead of proxying them. */
 	readonly #holder: RequestProxy = {
 		handle: (request, response, exchange) => {
 			const refuse = () => exchange.refuse(notServingAnswer(request, this.#reason));
 			const { method, url = "/", headers } = request;
-			// Upgrades are refused at once: a held one would be answered as plain HTTP.
+			// Upgrades are refused at once: a delayed one would be answered as plain HTTP.
 			const isUpgrade = headers.upgrade?.toLowerCase() === "websocket";
 			const isRead = (method === "GET" || method === "HEAD") && !isUpgrade;
 			if (isRead && readTarget(url).path === "/") {
@@ -100,7 +106,7 @@ export class Standby {
 				timer.cancel();
 				this.#held.delete(held);
 			};
-			// One that is refused is not handed on, however long its client goes on sending.
+			// A refused request is not passed on, even if its client goes on sending.
 			const refuseHeld = () => {
 				end();
 				refuse();
@@ -111,7 +117,10 @@ export class Standby {
 		},
 	};
 
-	/** Hands the port, connections and held requests over; undefined if it does not listen. */
+	/**
+	 * Gives up the port, connections and delayed requests, and returns them. Undefined if it does
+	 * not listen.
+	 */
 	leave(): Handover | undefined {
 		const held = [...this.#held.keys()];
 		const handed = this.#server?.leave();
@@ -119,7 +128,7 @@ export class Standby {
 		return handed === undefined ? undefined : { ...handed, requests: [...held, ...handed.requests] };
 	}
 
-	/** Refuses held requests and stops listening; does nothing after {@link leave}. */
+	/** Refuses delayed requests and stops listening. Does nothing after {@link leave}. */
 	async stop(): Promise<void> {
 		const server = this.#server;
 		this.#server = null;

@@ -1,6 +1,7 @@
-// Text messages of a websocket as the bytes of their frames, many in one buffer: a frame that is written alone costs ten times as
-// much time and a handful of objects. One that must go alone is written as a string, head and all, where each character is a byte:
-// that takes no buffer and one part, not two. https://www.rfc-editor.org/rfc/rfc6455#section-5.2
+// Text messages of a websocket as the bytes of their frames, many in one buffer. A frame that is
+// written alone costs ten times as much time and a handful of objects. A short ASCII text that is
+// sent alone is written as a string with its head, in which each character is a byte. That takes no
+// buffer, and one part instead of two. https://www.rfc-editor.org/rfc/rfc6455#section-5.2
 
 import type { Writable } from "node:stream";
 

@@ -1,5 +1,6 @@
-// Limits the bytes that wait for slow readers: websockets, event streams and large answers of the whole process. Also the
-// streamed answers, whose clients are disconnected if they leave too much unread.
+// Limits the bytes that wait for slow readers: websockets, event streams and large answers of the
+// whole process. Also contains the streamed answers, whose clients are disconnected if they leave
+// too much unread.
 
 import type { ServerResponse } from "node:http";
 import { clientOf } from "../client.ts";
@@ -7,15 +8,21 @@ import { Shares } from "../shares/shares.ts";
 import { Ending } from "./callContext.ts";
 
 export interface UnreadBytesOptions {
-	/** Of all readers; above it a reader of the client with the most is closed. Default 256 MiB. */
+	/**
+	 * Limit for all readers together. Above it, a reader of the client with the most is closed.
+	 * Default 256 MiB.
+	 */
 	readonly maxBytes?: number;
-	/** Of one reader, checked when more is written. Default 8 MiB. */
+	/** Limit for one reader, checked when more is written. Default 8 MiB. */
 	readonly maxBytesEach?: number;
 }
 
-/** How a reader is ended. */
+/** The two ways to end a reader. */
 interface ReaderEnds {
-	/** Sends what was written before, tells the client why if the protocol can, and closes the connection. */
+	/**
+	 * Sends the bytes written before, reports the reason to the client if the protocol can, and
+	 * closes the connection.
+	 */
 	readonly close: () => void;
 	/** Disconnects it at once, which frees its bytes. */
 	readonly cut: () => void;
@@ -56,7 +63,10 @@ export class UnreadBytes {
 		if (more > 0 && this.#shares.taken > this.#max) this.#relieve();
 	};
 
-	/** Called for each write above the limit: closes the reader with the most, or disconnects it if it is closing already. */
+	/**
+	 * Called for each write above the limit. Closes the reader with the most, or disconnects it if
+	 * it is closing already.
+	 */
 	#relieve(): void {
 		const client = this.#shares.largest();
 		let most: UnreadReader | null = null;
@@ -98,12 +108,14 @@ export class UnreadReader {
 		return this.#bytes > this.#max;
 	}
 
-	/** Whether so many bytes more are too much. */
+	/** Whether this many more bytes would exceed the limit. */
 	isOver(bytes: number): boolean {
 		return this.#bytes + bytes > this.#max;
 	}
 
-	/** Counts `bytes` as unread. Returns what must be called when they were sent, or never will be. */
+	/**
+	 * Counts `bytes` as unread. Call the returned function when they were sent, or never will be.
+	 */
 	write(bytes: number): () => void {
 		this.take(bytes);
 		let left = false;
@@ -123,13 +135,13 @@ export class UnreadReader {
 		this.#change(-bytes);
 	}
 
-	/** To be called when its connection is closed. */
+	/** Must be called when its connection is closed. */
 	gone(): void {
 		this.#change(-this.#bytes);
 		this.#isGone = true;
 	}
 
-	/** Called if all readers together have too much unread, and this one has the most. */
+	/** Called on the reader with the most unread bytes if all readers together have too many. */
 	endForOthers(): void {
 		if (this.#isClosing) {
 			this.#ends.cut();
@@ -160,7 +172,7 @@ export class OpenAnswer extends Ending {
 		response.on("close", () => super.end());
 	}
 
-	/** Ends the answer; what was written before is still sent. */
+	/** Ends the answer. Bytes written before are still sent. */
 	override end(): void {
 		if (this.isOver) return;
 		super.end();

@@ -42,17 +42,23 @@ interface RpcWebsocketDependencies {
 
 const MAX_CONNECTIONS = 10_000;
 const MAX_IN_FLIGHT = 32;
-/** The bytes of each piece on average, in the longest message that may come in pieces. go-ethereum's client sends 1,024 each. */
+/**
+ * Average bytes of a piece, in the longest message that may come in pieces. go-ethereum's client
+ * sends 1,024 in each.
+ */
 const LEAST_PIECE = 512;
-/** Bytes of messages in flight, and the same again of unfinished ones. */
+/** Bytes of messages in flight, and the same limit again for unfinished ones. */
 const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
 /** Heroku closes connections that are idle for 55 s. A client that misses a ping is disconnected at the next one. */
 const PING_MS = 25_000;
-/** Between two looks at whose ping is due at least, in ms. */
+/** Minimum time between two searches for due pings, in ms. */
 const PING_STEP_MS = 50;
 /** How long the closing handshake may take. */
 const CLOSE_TIMEOUT = { closeTimeout: 5_000 };
-/** The pause between two closes of a drain at most, so that a few websockets don't prolong it, and at least, in ms. */
+/**
+ * Longest and shortest pause between two closes of a drain, in ms. With the longest one, a few
+ * websockets don't prolong the drain.
+ */
 const CLOSE_STEP_MS = { most: 200, least: 20 };
 
 /** The websocket side of a server: give it to createHttpServer. */
@@ -63,9 +69,15 @@ export class RpcWebsocket {
 	readonly #server: WebSocketServer;
 	readonly #budget = new ByteBudget(MAX_BYTES);
 	readonly #unfinished = new Shares(MAX_BYTES);
-	/** At most one of each client at a time. The queue is bounded by the limit of unread bytes. */
+	/**
+	 * Sends large frames, at most one of each client at a time. The limit of unread bytes bounds
+	 * the queue.
+	 */
 	readonly #largeFrames = new FairScheduler({ concurrency: 2, maxWaiting: Number.POSITIVE_INFINITY });
-	/** Open ones, with the monotonic time of their next ping in ms, by which they are in order. */
+	/**
+	 * Open connections, each with the time of its next ping in monotonic ms. They are in the order
+	 * of these times.
+	 */
 	readonly #connections = new Map<WebsocketConnection, number>();
 	#onEmpty: (() => void)[] = [];
 	#pinging: Timer | undefined;
@@ -122,8 +134,9 @@ export class RpcWebsocket {
 	}
 
 	/**
-	 * Closes all connections evenly over `ms`, or faster if they are few, in random order: their clients connect again, which
-	 * another server must not have to bear in one second. Resolves when each has been told to finish.
+	 * Closes all connections evenly over `ms`, or faster if they are few, in random order. Their
+	 * clients reconnect, and another server must not receive them all in one second. Resolves when
+	 * {@link WebsocketConnection.finish} was called on each.
 	 */
 	async closeOver(ms: number): Promise<void> {
 		const { clock } = this.#dependencies;
@@ -140,8 +153,8 @@ export class RpcWebsocket {
 	}
 
 	/**
-	 * Refuses new connections, and closes the others when their calls in flight are answered, at the latest after
-	 * `deadlineMs`. Resolves when all are closed.
+	 * Refuses new connections, and closes the others when their calls in flight are answered, or at
+	 * the latest after `deadlineMs`. Resolves when all are closed.
 	 */
 	async stop(deadlineMs: number): Promise<void> {
 		this.#draining = true;
@@ -209,15 +222,16 @@ export class RpcWebsocket {
 	}
 
 	/**
-	 * Pings those whose time has come, which is of each by when it came: to ping 10,000 at once, and to read all their pongs, would
-	 * keep the event loop for 100 ms.
+	 * Pings the connections whose ping is due. Each connection has its own schedule, which begins
+	 * when it opens. To ping 10,000 at once, and to read all their pongs, would block the event
+	 * loop for 100 ms.
 	 */
 	#pingDue(): void {
 		const { clock } = this.#dependencies;
 		const now = clock.monotonic();
 		for (const [connection, due] of this.#connections) {
 			if (due > now) break;
-			// The first is always the next one.
+			// Moves the connection to the end, so that the first one is always due next.
 			this.#connections.delete(connection);
 			this.#connections.set(connection, now + PING_MS);
 			connection.ping();

@@ -38,9 +38,9 @@ export interface WebsocketParts {
 	readonly budget: ByteBudget;
 	/** Bytes of messages that have not arrived completely. */
 	readonly unfinished: Shares;
-	/** Called if all clients together have too many unfinished bytes. */
+	/** Called if the unfinished bytes of all clients together exceed the limit. */
 	readonly onCrowd: () => void;
-	/** What is not written at once of all connections, by client. */
+	/** Writes, fairly by client, the frames of all connections that are not written at once. */
 	readonly largeFrames: FairScheduler;
 	/** The context of each message. */
 	readonly contextOf: (connection: Connection, message: WebsocketMessage, life: RequestLife) => CallContext;
@@ -48,23 +48,25 @@ export interface WebsocketParts {
 
 /** Maximum bytes of messages in flight. A larger message is handled alone. */
 const MAX_BYTES_IN_FLIGHT = 4 * 1024 * 1024;
-/** Frames of at least so many characters are large. */
+/** Frames of at least this many characters are large. */
 const LARGE_FRAME = 16 * 1024;
 /** Bytes that are made and written in one turn of the event loop; a longer frame is written alone. */
 const TURN_BYTES = 64 * 1024;
-/** No further message is made while so many bytes are written and have not gone to the system. */
+/**
+ * No further message is made while this many bytes are written but not yet passed to the system.
+ */
 const MAX_WRITTEN = 256 * 1024;
-/** What an unread message takes in memory beside its bytes. */
+/** Memory of an unread message beside its bytes. */
 const MESSAGE_BYTES = 256;
 /** How long a connection whose client is over its rate limit with pings is not read, in ms. */
 const PING_PAUSE_MS = 1_000;
 /** Codes of RFC 6455, section 7.4, and its registry. */
-/** Not 1001, by which web3 for one takes the server for gone and does not connect again. */
+/** Not 1001: on that web3, for example, considers the server gone and does not reconnect. */
 const SERVICE_RESTART = 1012;
 const TRY_AGAIN_LATER = 1013;
 /** Header bytes of a client's short frame: RFC 6455, section 5.2. */
 const FRAME_HEAD = 6;
-/** What a piece of a message whose end has not come takes in memory beside its bytes. */
+/** Memory of a piece of an unfinished message beside its bytes. */
 const PIECE_BYTES = 512;
 
 /** A connection from its upgrade to its end. */
@@ -74,21 +76,27 @@ export class WebsocketConnection implements Connection {
 	readonly #socket: WebSocket;
 	readonly #address: string;
 	readonly #dependencies: WebsocketParts;
-	/** Messages that had been read from the network when the limit was reached; at most those of one read. */
+	/**
+	 * Messages that had been read from the network when the limit was reached. At most those of one
+	 * read.
+	 */
 	readonly #waiting: Buffer[] = [];
 	readonly #closed = new Ending();
-	/** Of the messages in flight. */
+	/** Lives of the messages in flight. */
 	readonly #lives = new Set<ClientLife>();
-	/** What is not written yet: a large frame, messages that are made later, and what was sent after them. */
+	/**
+	 * Messages that are not written yet: a large frame, messages that are made later, and all
+	 * messages sent after them.
+	 */
 	readonly #outgoing: LaterMessages[] = [];
 	/** The part of `#outgoing` in the unread bytes. */
 	#outgoingBytes = 0;
 	/** Whether a job of `largeFrames` will write more of `#outgoing`. */
 	#isScheduled = false;
-	/** Bytes that were written and have not gone to the system. */
+	/** Bytes that were written but not yet passed to the system. */
 	#writtenBytes = 0;
 	readonly #reader: UnreadReader;
-	/** Until it is over, the connection is not read, since its client pings too often. */
+	/** While it runs, the connection is not read, since its client pings too often. */
 	#pause: Timer | null = null;
 	/** The content of the newest ping that was not answered. */
 	#unanswered: Buffer | null = null;
@@ -96,9 +104,12 @@ export class WebsocketConnection implements Connection {
 	#bytesInFlight = 0;
 	/** This connection's part of {@link WebsocketParts.unfinished}. */
 	#unfinishedBytes = 0;
-	/** The pieces of a message, without its end, that are counted in that. */
+	/** The pieces of an unfinished message that `#unfinishedBytes` includes. */
 	#unfinishedPieces = 0;
-	/** While a large batch is read, which takes several turns of the event loop, later messages wait behind it. */
+	/**
+	 * Whether a large batch is being read. That takes several turns of the event loop, and later
+	 * messages wait for it.
+	 */
 	#isReading = false;
 	#isAlive = true;
 	#finishing = false;
@@ -113,7 +124,7 @@ export class WebsocketConnection implements Connection {
 			cut: () => this.terminate(),
 		});
 		const { socket } = dependencies;
-		// ws has taken what it contains before, since it listens since before.
+		// ws has processed the chunk before this listener, since it subscribed earlier.
 		this.#dependencies.wire.on("data", (chunk: Buffer) => {
 			this.#countUnfinished(chunk.length);
 			this.#countPieces();
@@ -126,7 +137,7 @@ export class WebsocketConnection implements Connection {
 		socket.on("message", (data: Buffer) => {
 			this.#countUnfinished(-this.#unfinishedBytes);
 			this.#unfinishedPieces = 0;
-			// Once ws has gone on with what it had read together with the message.
+			// After ws has continued with the bytes that it read together with the message.
 			queueMicrotask(this.#countPieces);
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
 			this.#isAlive = true;
@@ -135,7 +146,7 @@ export class WebsocketConnection implements Connection {
 		});
 		socket.on("ping", (data: Buffer) => this.#pinged(data));
 		socket.on("pong", () => {
-			// One that answers no ping of ours is as good as a ping.
+			// A pong that answers no ping of ours costs as much as a ping.
 			if (this.#isAlive) this.#pinged(null);
 			this.#isAlive = true;
 		});
@@ -204,7 +215,10 @@ export class WebsocketConnection implements Connection {
 		return this.#unfinishedBytes;
 	}
 
-	/** ws buffers a message until its end, so unfinished messages count against their client's share of memory. */
+	/**
+	 * ws buffers a message until its end, so unfinished messages count towards their client's quota
+	 * of memory.
+	 */
 	#countUnfinished(bytes: number): void {
 		if (this.#closed.isOver || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
@@ -218,8 +232,9 @@ export class WebsocketConnection implements Connection {
 	}
 
 	/**
-	 * A message may come in thousands of pieces of a byte each, and each is an object of its own until the end comes. How many
-	 * there are is an internal of ws; should that change, its own limit for each message still holds.
+	 * A message may come in thousands of pieces of a byte each, and each is a separate object until
+	 * the end comes. Their number is an internal of ws. If that changes, ws's own limit for each
+	 * message still holds.
 	 */
 	readonly #countPieces = (): void => {
 		const { _receiver: receiver } = this.#socket as WebSocket & ReceiverOfWs;
@@ -284,7 +299,7 @@ export class WebsocketConnection implements Connection {
 			.then((answer) => this.#answered(answer, life, sent), neverRejects);
 	}
 
-	/** Takes `bytes` from the common budget; false if a message of that size must wait. */
+	/** Takes `bytes` from the common budget. False if a message of that size must wait. */
 	#fits(bytes: number): boolean {
 		if (this.#inFlight >= this.#dependencies.maxInFlight) return false;
 		if (this.#bytesInFlight > 0 && this.#bytesInFlight + bytes > MAX_BYTES_IN_FLIGHT) return false;
@@ -311,7 +326,10 @@ export class WebsocketConnection implements Connection {
 		if (this.#socket.readyState === this.#socket.OPEN) this.close(TRY_AGAIN_LATER, "too slow");
 	}
 
-	/** Writes `messages` at once if that is cheap and nothing waits before them, or later. */
+	/**
+	 * Writes `messages` now if that is cheap and no messages are queued before them. Otherwise
+	 * queues them.
+	 */
 	#take(messages: LaterMessages, isCheap: boolean): void {
 		const socket = this.#socket;
 		if (socket.readyState !== socket.OPEN) return;
@@ -321,7 +339,7 @@ export class WebsocketConnection implements Connection {
 			return;
 		}
 		const bytes = messages.bytes + messages.count * MESSAGE_BYTES;
-		// Counted first, so that a connection that is closed for that makes none of them.
+		// Counted first: if that closes the connection, no message is made.
 		this.#outgoingBytes += bytes;
 		this.#reader.take(bytes);
 		if (socket.readyState !== socket.OPEN) return;
@@ -330,7 +348,10 @@ export class WebsocketConnection implements Connection {
 		else this.#writeLater();
 	}
 
-	/** Writes one short message, before which nothing is unread. The system mostly takes it at once, and so it never is unread. */
+	/**
+	 * Writes one short message while nothing is unread. The system mostly accepts it at once, so it
+	 * never counts as unread.
+	 */
 	#writeNow(messages: LaterMessages): void {
 		const { wire } = this.#dependencies;
 		const { bytes } = messages;
@@ -339,18 +360,21 @@ export class WebsocketConnection implements Connection {
 		const unread = bytes + MESSAGE_BYTES;
 		this.#writtenBytes += bytes;
 		this.#reader.take(unread);
-		// Ends when all before it has gone.
+		// Ends when all bytes before it are passed to the system.
 		wire.write(NOTHING, () => this.#written(bytes, unread));
 	}
 
-	/** Gives up what was not written yet. */
+	/** Drops messages that were not written yet. */
 	#drop(): void {
 		this.#reader.release(this.#outgoingBytes);
 		this.#outgoingBytes = 0;
 		this.#outgoing.length = 0;
 	}
 
-	/** Making and writing takes milliseconds and hundreds may wait, so they are scheduled fairly by client. */
+	/**
+	 * Making and writing a message takes milliseconds, and hundreds may wait. So they are scheduled
+	 * fairly by client.
+	 */
 	#writeLater(): void {
 		const [first] = this.#outgoing;
 		if (first === undefined || this.#isScheduled || this.#writtenBytes >= MAX_WRITTEN) return;
@@ -360,14 +384,14 @@ export class WebsocketConnection implements Connection {
 			if (this.#socket.readyState === this.#socket.OPEN) this.#writeSome();
 			else this.#drop();
 			await nextTurn();
-			// Only now, so that what was sent meanwhile queues up behind it.
+			// Cleared only now, so that messages that were sent meanwhile queue behind it.
 			this.#isScheduled = false;
 			if (this.#outgoing.length > 0) this.#writeLater();
 			else if (this.#finishing) this.#closeIfDone();
 		});
 	}
 
-	/** Writes the next messages, as many as one turn has room for. */
+	/** Writes the next messages, as many as fit into one turn. */
 	#writeSome(): void {
 		const made: (Buffer | string)[] = [];
 		let bytes = 0;
@@ -396,16 +420,17 @@ export class WebsocketConnection implements Connection {
 	}
 
 	/**
-	 * A ping weighs as much as a call in the client's rate limit. Over it the connection is not read for a while, and the newest ping
-	 * is answered afterwards: RFC 6455 (5.5.3) allows to answer that alone, and clients such as go-ethereum's, which end a connection
-	 * without a pong within 30 s, keep theirs. Null is a pong that was not asked for, which is not answered.
+	 * A ping costs as much as a call in the client's rate limit. Over the limit the connection is
+	 * not read for a while, and only the newest ping is answered afterwards. RFC 6455 (5.5.3)
+	 * allows that. Clients such as go-ethereum's, which end a connection without a pong within 30
+	 * s, then keep theirs. Null is an unsolicited pong, which gets no answer.
 	 */
 	#pinged(data: Buffer | null): void {
 		if (this.#pause === null && this.#dependencies.limiter.takeFrom({ address: this.#address }, 1) === 0) {
 			if (data !== null) this.#pong(data);
 			return;
 		}
-		// Copied, since it is a part of all that was read with it.
+		// Copied, since it is a slice of everything that was read with it.
 		if (data !== null) this.#unanswered = Buffer.from(data);
 		if (this.#pause !== null) return;
 		this.#pause = this.#dependencies.clock.after(PING_PAUSE_MS, () => {
@@ -429,7 +454,7 @@ export class WebsocketConnection implements Connection {
 const TEXT = { binary: false };
 const NOTHING = Buffer.alloc(0);
 
-/** What {@link WebsocketConnection} knows of the insides of ws. */
+/** Internals of ws that {@link WebsocketConnection} reads. */
 interface ReceiverOfWs {
 	readonly _receiver?: { readonly _numFragments?: number } | null;
 }
@@ -438,7 +463,7 @@ function bytesOf(text: Buffer | string): Buffer {
 	return typeof text === "string" ? Buffer.from(text) : text;
 }
 
-/** The body, with id null for calls that have none and are answered all the same. */
+/** The body, with id null for calls that have no id but get an answer. */
 function withIds(
 	read: RpcBody | RpcError,
 	dispatcher: Pick<Dispatcher<CallContext>, "answersWithoutId">,

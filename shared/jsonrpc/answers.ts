@@ -14,13 +14,15 @@ export interface WrittenAnswer {
 	readonly status: number;
 	/** JSON, or null for notifications: HTTP 204, and nothing on a websocket. */
 	readonly text: Buffer | string | null;
-	/** Ms after which to retry, if all of it is over the rate limit or can't be served now; else 0. */
+	/**
+	 * Ms after which to retry, if every call is over the rate limit or can't be served now; else 0.
+	 */
 	readonly retryMs: number;
 }
 
 /** Longer names are cut when an error quotes them. */
 const QUOTED_CHARS = 64;
-/** Of a longer batch that is refused unparsed no ids are read: it gets one error. */
+/** No ids are read of a longer batch that is refused before parsing. It gets a single error. */
 const MAX_REFUSED = 1_000;
 
 /** A result that is JSON text already, and is written unchanged. */
@@ -31,7 +33,10 @@ export class JsonText {
 	}
 }
 
-/** The same in pieces, which many answers may share: those of a long one are copied once, into the answer. */
+/**
+ * The same in pieces, which many answers may have in common. A long result is copied once, into the
+ * answer.
+ */
 export class JsonPieces {
 	readonly pieces: readonly Buffer[];
 	constructor(pieces: readonly Buffer[]) {
@@ -63,7 +68,7 @@ export function jsonText(result: unknown): string {
 	return result instanceof JsonText ? result.text : (JSON.stringify(result) ?? "null");
 }
 
-/** When to retry unless it is known better, in ms. */
+/** Default time after which to retry, in ms. */
 const RETRY_MS = 1_000;
 
 export function errorAnswer(id: RpcId | undefined, error: WireError, waitMs = 0): WrittenAnswer {
@@ -79,7 +84,7 @@ export function errorText(id: RpcId, code: number, message: string, data?: unkno
 	return `{"jsonrpc":"2.0","id":${idText(id)},"error":{"code":${code},"message":${JSON.stringify(message)}${tail}}}`;
 }
 
-/** `text` as an error may quote it: printable ASCII, at most 64 characters. */
+/** `text` in a form that an error may quote: printable ASCII, at most 64 characters. */
 export function quotable(text: string): string {
 	const cut = text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS)}...` : text;
 	return cut.replace(/[^\x20-\x7e]/g, "?");
@@ -94,7 +99,7 @@ interface WireError {
 	readonly status: number;
 }
 
-/** What clients see of our own faults. */
+/** The error that clients receive for our own faults. */
 export const INTERNAL: WireError = {
 	outcome: "internal",
 	...RPC_ERRORS.internal,
@@ -102,7 +107,7 @@ export const INTERNAL: WireError = {
 	data: undefined,
 };
 
-/** What clients may see of a thrown error; null for our own faults. */
+/** The part of a thrown error that clients may see. Null for our own faults. */
 export function readError(thrown: unknown): WireError | null {
 	if (thrown instanceof RpcError) {
 		const { kind, code, message, data } = thrown;
@@ -120,7 +125,7 @@ export function rateLimited(waitMs: number): RpcError {
 	return new RpcError("rateLimit", `limit exceeded: try again in ${Math.ceil(waitMs / 1000)} s`);
 }
 
-/** The refusals of a body that was not parsed, each with the id of its call as far as it can be read. */
+/** The refusals of a body that was not parsed, each with the id of its call if it can be read. */
 export function refusedAnswer(body: Buffer, error: RpcError, retryMs: number): WrittenAnswer {
 	const wire = readError(error) ?? INTERNAL;
 	if (!isList(body)) return errorAnswer(unparsedId(body, scanValue(body, 0)) ?? null, wire, retryMs);

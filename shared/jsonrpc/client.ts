@@ -1,5 +1,5 @@
-// A JSON-RPC client over HTTP. An upstream's answer is returned, also if it is a JSON-RPC error; a failed transport is thrown,
-// since only then may another upstream be tried. It does not retry.
+// A JSON-RPC client over HTTP. It returns an upstream's answer, even a JSON-RPC error. It throws if
+// the transport fails, since only then may the caller try another upstream. It does not retry.
 
 import type { Symptom } from "../outgoing/advice.ts";
 import {
@@ -30,17 +30,17 @@ export type UpstreamFault =
 	| "httpStatus"
 	| "notJsonRpc"
 	| "tooLarge"
-	/** `shouldSend` answered false: nothing was written. */
+	/** `shouldSend` returned false: nothing was written. */
 	| "withheld";
 
 /** Thrown when no usable answer was received. `status` is the HTTP status, if there was one. */
 export class UpstreamError extends Error {
 	readonly code: UpstreamFault;
-	/** For the operator. */
+	/** Host of the upstream, for the operator. */
 	readonly host: string | undefined;
-	/** What was seen, for {@link advice}. */
+	/** Symptoms of the failure, for {@link advice}. */
 	readonly symptom: Symptom;
-	/** False if nothing of the request was sent, so that the upstream can't have it. */
+	/** False if no part of the request was sent, so that the upstream can't have it. */
 	readonly sent: boolean;
 	constructor(code: UpstreamFault, symptom: Symptom = {}, host?: string, sent = true) {
 		super(`upstream: ${code}`);
@@ -63,7 +63,7 @@ export class UpstreamError extends Error {
 interface JsonRpcClientOptions {
 	/** http(s) address; path, query and credentials in it are kept and never printed. */
 	readonly url: string;
-	/** Connections at most. Default 32. */
+	/** Maximum connections. Default 32. */
 	readonly connections?: number;
 	/** The default deadline of a call, in ms. */
 	readonly timeoutMs: number;
@@ -87,13 +87,16 @@ interface ExchangeOptions {
  * long to parse, and several answers at once too much memory.
  */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
-/** Connections at most, unless it is said otherwise. */
+/** Default maximum of connections. */
 const CONNECTIONS = 32;
 const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
 const LONGEST_ERROR = 4_096;
 /** Longer results are not parsed: parsing takes a millisecond for each 200,000 characters. */
 const LONG_TEXT = 256 * 1024;
-/** Statuses about the operator's key, bill or quota: unauthorized, payment required, forbidden, too many requests. */
+/**
+ * Statuses about the operator's key, bill or quota: unauthorized, payment required, forbidden, too
+ * many requests.
+ */
 export const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
 
 /** A client of one upstream; `close` ends its connections. */
@@ -109,9 +112,10 @@ export class JsonRpcClient {
 	}
 
 	/**
-	 * One call. Throws {@link UpstreamError} if no answer was received within `timeoutMs`. Set `maxBytes` for a result that is
-	 * only passed on: a larger one is "tooLarge", and a long one is returned unparsed as {@link JsonText}, which saves time.
-	 * `onBegin` is called when the answer begins.
+	 * One call. Throws {@link UpstreamError} if no answer was received within `timeoutMs`. Set
+	 * `maxBytes` for a result that is only forwarded. A larger result fails as "tooLarge", and a
+	 * long one is returned unparsed as {@link JsonText}, which saves time. `onBegin` is called when
+	 * the answer begins.
 	 */
 	async call(
 		call: RpcCall,
@@ -144,7 +148,7 @@ export class JsonRpcClient {
 		return readJson(await this.exchange(body, headers, timeoutMs), this.#http.host);
 	}
 
-	/** Posts `body` and returns status and text, whatever they are. Throws {@link UpstreamError}. */
+	/** Posts `body` and returns any status and its text. Throws {@link UpstreamError}. */
 	async exchange(
 		body: string | Buffer,
 		headers: Record<string, string>,
@@ -174,7 +178,7 @@ export class JsonRpcClient {
 	}
 }
 
-/** An HTTP answer as it came, unpacked. */
+/** An HTTP answer as received, unpacked. */
 interface HttpText {
 	readonly status: number;
 	readonly text: string;
@@ -183,7 +187,7 @@ interface HttpText {
 
 function errorOf(failed: HttpFailed, host: string): UpstreamError {
 	const code = faultOf(failed);
-	// Of a request that was broken off the head says nothing of the reason.
+	// If a request was broken off, its head does not show the reason.
 	const isBrokenOff = code === "unreachable" || code === "timeout";
 	const symptom = isBrokenOff ? { reason: failed.reason } : symptomOf(failed);
 	return new UpstreamError(code, symptom, host, failed.sent);

@@ -22,9 +22,9 @@ import { AnswerLater, type MethodTable } from "./method.ts";
 import { unknownMethod } from "./methodNotFound.ts";
 import { READS } from "./reads.ts";
 
-/** Serves methods that are not in the table: reads that are passed on. */
+/** Serves methods that are not in the table: reads that are forwarded. */
 export interface Fallback<Context> {
-	/** The weight of a call of `method` in the rate limit; undefined if it is not served. */
+	/** The cost of a call of `method` in the rate limit. Undefined if it is not served. */
 	weigh(method: string): number | undefined;
 	/** Maximum characters of the parameters as JSON; only called if `weigh` knows the method. */
 	maxParamsSize(method: string): number;
@@ -33,7 +33,10 @@ export interface Fallback<Context> {
 }
 
 export interface CallLimiter<Context> {
-	/** Takes `weight` for `call` (null: an unreadable body). Returns 0 if the call may be made, else ms until it may. */
+	/**
+	 * Charges `weight` for `call` (null: an unreadable body). Returns 0 if the call may be made,
+	 * else ms until it may.
+	 */
 	take(context: Context, call: ReceivedCall | null, weight: number): number;
 }
 
@@ -41,8 +44,8 @@ interface DispatcherOptions {
 	/** Maximum entries of a batch. */
 	readonly maxBatch: number;
 	/**
-	 * After this time a call gets `internal error`, in ms. Default 28 s, since hosts like Heroku end a request after 30 s. Methods have
-	 * shorter deadlines; this one ends those that overrun.
+	 * After this time a call gets `internal error`, in ms. Default 28 s, since hosts like Heroku
+	 * end a request after 30 s. Methods have shorter deadlines. This one ends those that overrun.
 	 */
 	readonly callLimitMs?: number;
 }
@@ -64,19 +67,19 @@ export type Dispatcher<Context> = Pick<CallDispatcher<Context>, "read" | "answer
 const CALL_LIMIT_MS = 28_000;
 /** Maximum calls of one batch that run at the same time. */
 const BATCH_CONCURRENCY = 16;
-/** How long the calls of a batch may keep the event loop before other requests are served. */
+/** How long the calls of a batch may block the event loop before other requests are served. */
 const TURN_MS = 2;
 /** Maximum characters of a batch's answers, as in go-ethereum. Short answers are always sent. */
 const MAX_BATCH_CHARS = 25 * 1000 * 1000;
 const SHORT_CHARS = 4_096;
-/** A batch's answers that are longer together are joined in turns of the event loop. */
+/** If the answers of a batch are longer together, they are joined in turns of the event loop. */
 const LONG_CHARS = 1024 * 1024;
 const UNKNOWN = "unknown";
 const TOO_MUCH = new RpcError(
 	"limit",
 	"limit exceeded: the answers of the batch are too large, ask for less at once",
 );
-/** For calls of a batch that were not reached in time. */
+/** For calls of a batch that did not start in time. */
 const TOO_LATE = new RpcError("internal", "internal error: the batch took too long, this call was not made");
 const NO_OP = (): void => {};
 const NO_ARRAY = new RpcError("invalidParams", "invalid params: params: expected an array");
@@ -94,9 +97,9 @@ export function oversized({ paramsSize }: ReceivedCall, max: number): RpcError |
 	return new RpcError("invalidParams", `invalid params: expected at most ${max} characters in all`);
 }
 
-/** How a call fits into its request. */
+/** The position of a call in its request. */
 interface CallTiming {
-	/** When the request should be answered: monotonic time in ms. */
+	/** Time by which the request should be answered: monotonic, in ms. */
 	readonly until: number;
 	/** Lets the next call of the batch begin; may be called repeatedly. */
 	readonly startNext: () => void;
@@ -108,9 +111,9 @@ class CallDispatcher<Context> {
 	readonly #maxBatch: number;
 	readonly #dependencies: DispatcherDependencies<Context>;
 	readonly #limitMs: number;
-	/** Of all methods that are served. */
+	/** Names of all served methods. */
 	readonly #names: readonly string[];
-	/** Total time that calls have kept the event loop so far. */
+	/** Total time for which calls have blocked the event loop so far. */
 	#workedMs = 0;
 
 	constructor(options: DispatcherOptions, dependencies: DispatcherDependencies<Context>) {
@@ -133,8 +136,9 @@ class CallDispatcher<Context> {
 	}
 
 	/**
-	 * Answers a body; never rejects. The first call's handler is started before this returns, so bodies start in the order in
-	 * which they are given. With `errorForAll` no call is made, and each is answered with that error.
+	 * Answers a body; never rejects. The first call's handler is started before this returns, so
+	 * bodies start in the order in which they are given. With `errorForAll` no call is made, and
+	 * each gets that error.
 	 */
 	dispatch(
 		read: RpcBody | RpcError,
@@ -155,9 +159,10 @@ class CallDispatcher<Context> {
 	}
 
 	/**
-	 * Calls of ordered methods run one after another: the next call begins when one has ended or only waits for its result.
-	 * All others run concurrently. One that only waits for its result takes no place among those that run, so that a hundred
-	 * waits take no longer than one. After {@link TURN_MS} of work other requests are served.
+	 * Calls of ordered methods run one after another. The next call begins when the previous one
+	 * has ended or only waits for its result. All other calls run concurrently. A call that only
+	 * waits for its result does not count towards the limit, so a hundred waits take no longer than
+	 * one. After {@link TURN_MS} of work other requests are served.
 	 */
 	async #runBatch(
 		calls: readonly ReceivedCall[],
@@ -322,7 +327,10 @@ class CallDispatcher<Context> {
 		return answer ?? errorAnswer(id, INTERNAL);
 	}
 
-	/** Takes the call's weight from the client's rate limit; returns the error if it has used it up, or null. */
+	/**
+	 * Charges the call's cost to the client's rate limit. Returns the error if the limit is used
+	 * up, else null.
+	 */
 	#limit(call: ReceivedCall | null, context: Context): WrittenAnswer | null {
 		const { methods, fallback, limiter } = this.#dependencies;
 		if (limiter === undefined) return null;

@@ -23,7 +23,10 @@ import { textOf } from "./utf8.ts";
 export interface ReceivedCall {
 	/** Undefined for a notification, which gets no answer. */
 	readonly id: RpcId | undefined;
-	/** Whether a server that forgives nothing reads it as here: it is written with `jsonrpc`, and with params that are not null. */
+	/**
+	 * Whether a strict server reads it the same way: it is written with `jsonrpc`, and its params
+	 * are not null.
+	 */
 	readonly isStrict: boolean;
 	/** "" where `fault` is set. */
 	readonly method: string;
@@ -39,7 +42,7 @@ export interface ReceivedCall {
 export interface RpcBody {
 	readonly batch: boolean;
 	readonly calls: readonly ReceivedCall[];
-	/** As it was sent. */
+	/** The bytes as received. */
 	readonly bytes: Buffer;
 }
 
@@ -47,15 +50,24 @@ export interface RpcBody {
 const MAX_DEPTH = 64;
 /** Maximum values of one call. */
 const MAX_CALL_VALUES = 5_000;
-/** A batch of at most so many bytes is parsed at once: looking for its entries would take as long again. */
+/**
+ * A batch of at most this many bytes is parsed at once. Finding its entries would take as long
+ * again.
+ */
 const SHORT_BATCH = 64 * 1024;
-/** Maximum values of the calls of a batch that are parsed in one turn of the event loop, unless it is one call. */
+/**
+ * Maximum values of the calls of a batch that are parsed in one turn of the event loop. A single
+ * call may have more.
+ */
 const TURN_VALUES = 1_000;
-/** Maximum bytes of a batch whose entries are found in one turn, unless it is one entry: a byte takes up to ten ns. */
+/**
+ * Maximum bytes of a batch whose entries are found in one turn. A single entry may have more. A
+ * byte takes up to ten ns.
+ */
 const TURN_BYTES = 256 * 1024;
 /**
- * Maximum values of all calls of a batch, or more if batches may be larger: a call has about ten values. Two megabytes of
- * addresses or of words are fewer.
+ * Maximum values of all calls of a batch, or more if batches may be larger: a call has about ten
+ * values. Two megabytes of addresses or of words have fewer.
  */
 const MAX_VALUES = 50_000;
 const VALUES_PER_ENTRY = 16;
@@ -66,9 +78,10 @@ const NOT_UTF8 = new RpcError("parse", "parse error: not UTF-8");
 const NOT_JSON = new RpcError("parse", "parse error: not JSON");
 
 /**
- * Reads a body; a large batch in turns of the event loop, so only then it returns a promise, which never rejects. Never
- * throws: for invalid UTF-8 or JSON (kind `parse`), an empty batch or one of more than `maxBatch` entries (kind
- * `invalidRequest`) it returns the error to answer with id null. A call with too many values has a `fault` and is not parsed.
+ * Reads a body. A large batch is read in turns of the event loop: only then the result is a
+ * promise, which never rejects. Never throws. For invalid UTF-8 or JSON (kind `parse`), and for an
+ * empty batch or one of more than `maxBatch` entries (kind `invalidRequest`), returns the error to
+ * answer with id null. A call with too many values has a `fault` and is not parsed.
  */
 export function readBody(
 	body: Uint8Array | string,
@@ -103,7 +116,10 @@ function readBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | Promis
 	return reading.readTurn() ?? reading.readRest();
 }
 
-/** Null if an entry must be looked at by itself: its id is written in an unusual way, or it may have too many values. */
+/**
+ * Null if an entry must be read separately: its id is written in an unusual way, or it may have too
+ * many values.
+ */
 function readShortBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | null {
 	const text = bytes.toString("latin1");
 	let entries: unknown;
@@ -127,11 +143,11 @@ function readShortBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | n
 /** Finds and parses the entries of a batch, in turns of the event loop. */
 class BatchReading {
 	readonly #bytes: Buffer;
-	/** The same if it is ASCII, where each byte is one character; else null. */
+	/** The text of the body if it is ASCII, so that each byte is one character; else null. */
 	readonly #ascii: string | null;
 	readonly #maxBatch: number;
 	readonly #calls: ReceivedCall[] = [];
-	/** The next entry to read, and where the last one ended. */
+	/** The next entry to read, and the end of the previous one. */
 	#entry: Span | null;
 	#end: number;
 	#values = 0;
@@ -144,7 +160,7 @@ class BatchReading {
 		this.#end = listStart(bytes);
 	}
 
-	/** The body or its error when all are read, else null. */
+	/** The body or its error when all entries are read, else null. */
 	readTurn(): RpcBody | RpcError | null {
 		const bytes = this.#bytes;
 		const valuesBefore = this.#values;
@@ -201,8 +217,9 @@ function faulty(id: RpcId, message: string): ReceivedCall {
 }
 
 /**
- * Reads an entry, which was parsed from `text`, or null if its id is known to be written as JavaScript writes it; `span`, if
- * it is known already, is where it is in `bytes`.
+ * Reads an entry. `text`: the text that it was parsed from, or null if its id is known to be
+ * written as JavaScript writes it. `span`: the place of the entry in `bytes`, if it is known
+ * already.
  */
 function readCall(entry: unknown, bytes: Buffer, text: string | null, span: Span | null): ReceivedCall {
 	if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {

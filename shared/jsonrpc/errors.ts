@@ -1,10 +1,12 @@
-// The table of the JSON-RPC errors that the relay and boost answer themselves, with the code and HTTP status of each kind. Messages
-// are written by the callers. A node's error is passed on, see ForeignRpcError.
+// The table of the JSON-RPC errors that the relay and boost create themselves, with the code and
+// HTTP status of each kind. The callers write the messages. A node's error is forwarded, see
+// ForeignRpcError.
 
 /**
- * Every kind of our own errors, with its JSON-RPC code (JSON-RPC 2.0 section 5.1, EIP-1474, EIP-7966) and the HTTP status of an
- * answer that is this error alone. Wallets ignore the body unless the HTTP status is 200, so most errors use 200. None uses 5xx:
- * MetaMask takes a server for gone after fifteen such answers in a row, and asks it nothing for the next 30 minutes.
+ * Every kind of our own errors. Each has its JSON-RPC code (JSON-RPC 2.0 section 5.1, EIP-1474,
+ * EIP-7966) and the HTTP status of an answer that is this error alone. Wallets ignore the body
+ * unless the HTTP status is 200, so most errors use 200. None uses 5xx. After fifteen such answers
+ * in a row MetaMask considers a server down, and sends it nothing for 30 minutes.
  */
 export const RPC_ERRORS = {
 	parse: { code: -32700, status: 400 },
@@ -12,9 +14,12 @@ export const RPC_ERRORS = {
 	methodNotFound: { code: -32601, status: 200 },
 	invalidParams: { code: -32602, status: 200 },
 	internal: { code: -32603, status: 200 },
-	/** Nothing can serve it now (draining, not ready, no upstream): -32603 too, with `Retry-After`. Load balancers ask /readyz. */
+	/**
+	 * Nothing can serve it now (draining, not ready, no upstream): -32603 too, with `Retry-After`.
+	 * Load balancers query /readyz.
+	 */
 	unavailable: { code: -32603, status: 200 },
-	/** A limit is reached, a client's own or that of all. */
+	/** A limit is reached: a client's own, or the one for all clients. */
 	limit: { code: -32005, status: 200 },
 	/** Over the rate limit: -32005 with 429, so that proxies and clients slow down. */
 	rateLimit: { code: -32005, status: 429 },
@@ -46,7 +51,7 @@ export class RpcError extends Error {
 	}
 }
 
-/** A node's error to a read, passed on with the node's code. */
+/** A node's error to a read, forwarded with the node's code. */
 export class ForeignRpcError extends Error {
 	readonly code: number;
 	readonly data: unknown;
@@ -58,18 +63,20 @@ export class ForeignRpcError extends Error {
 	}
 }
 
-/** How the message of each −32603 of the relay itself begins. */
+/** The start of the message of each −32603 of the relay itself. */
 const OWN_FAULT = "internal error";
 
-/** The data of the relay's −32603 where its node gave no answer. */
+/** The data of the relay's −32603 if its node gave no answer. */
 export const NODE_UNAVAILABLE = { reason: "node unavailable" } as const;
 
-/** Whether an error of the relay is its own fault, and no verdict of its node's. */
+/** Whether an error of the relay is its own fault, rather than a verdict of its node. */
 export function isOwnFault({ code, message }: { readonly code: number; readonly message: string }): boolean {
 	return code === RPC_ERRORS.internal.code && message.startsWith(OWN_FAULT);
 }
 
-/** A node's message as the relay passes it on: boost must not take it for a fault of the relay. */
+/**
+ * A node's message as the relay forwards it. Boost must not mistake it for a fault of the relay.
+ */
 export function nodesWords(code: number, message: string): string {
 	return isOwnFault({ code, message }) ? `node: ${message}` : message;
 }

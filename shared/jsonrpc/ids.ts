@@ -1,8 +1,12 @@
-// The id of a call, which is echoed as it was written: JavaScript would write 12345678901234567890 and 1.0 in other digits.
+// The id of a call, which is echoed exactly as written. JavaScript would write 12345678901234567890
+// and 1.0 in other digits.
 
 import { hasPlainId, idIn, type Span } from "./scan.ts";
 
-/** A number by its text, since JavaScript would write another one: 12345678901234567890, 1.0, -0. */
+/**
+ * A number kept as text, since JavaScript would write it differently: 12345678901234567890, 1.0,
+ * -0.
+ */
 export class ExactNumber {
 	readonly text: string;
 	constructor(text: string) {
@@ -44,16 +48,19 @@ export function isId(id: unknown): id is string | number | null | undefined {
 }
 
 /**
- * Whether the call in `text` has its id `id` written as JavaScript writes it, found without looking at each byte: without
- * escapes, `"id"` can only be a key or a whole string, and if there is only one it is the key of the id. False also where
- * that is not clear.
+ * Whether the call in `text` has its id `id` written as JavaScript writes it, found without looking
+ * at each byte. In a text without escapes, `"id"` can only be a key or a whole string. If it occurs
+ * only once, it is the key of the id. Also false if that is not clear.
  */
 export function isPlainlyIn(text: string, id: number): boolean {
 	const at = text.indexOf(ID_KEY);
 	return isIdAt(text, at, id) && text.indexOf(ID_KEY, at + 4) === -1 && !text.includes("\\");
 }
 
-/** The same for all `entries` of a batch: as many `"id"` as entries, each of which has one, are their keys in their order. */
+/**
+ * The same for all `entries` of a batch. If each entry has an `id`, and `"id"` occurs as often as
+ * there are entries, these are their keys, in order.
+ */
 export function arePlainlyIn(text: string, entries: readonly unknown[]): boolean {
 	let at = -1;
 	for (const entry of entries) {
@@ -74,7 +81,10 @@ function isIdAt(text: string, at: number, id: number): boolean {
 	return (next === "," || next === "}") && text.startsWith(digits, from);
 }
 
-/** The id that JSON.parse reads as `id`, as it is written: a number only if every server writes it like that; null if too long. */
+/**
+ * The id that JSON.parse reads as `id`, in its written form. A number only if every server writes
+ * it like that. Null if too long.
+ */
 export function numberIn(bytes: Buffer, span: Span, id: number): number | ExactNumber | null {
 	if (hasPlainId(bytes, span)) return id;
 	const text = idIn(bytes, span) ?? String(id);

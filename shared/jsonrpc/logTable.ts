@@ -1,18 +1,19 @@
-// The logs of one block: each as JSON once, for all who want it, and found by address and topics. What a filter costs is bounded by
-// the number of logs, however many addresses and topics it names.
+// The logs of one block, indexed by address and topics. Each is made into JSON once, for all
+// readers. The cost of a filter is bounded by the number of logs, however many addresses and topics
+// it names.
 
 import { nextTurn } from "../clock.ts";
 import { JsonText } from "./answers.ts";
 import type { Log, LogFilter } from "./logs.ts";
 import { firstEntry, isList, isListEnd, listStart, nextEntry } from "./scan.ts";
 
-/** The logs that one filter takes, in order. */
+/** The logs that one filter selects, in order. */
 export interface SelectedLogs {
 	/** Each as JSON, without the end of its object. */
 	readonly heads: readonly string[];
-	/** The end of each, which says whether its block has left the chain. */
+	/** The end of each, which tells whether its block has left the chain. */
 	readonly tail: string;
-	/** Of all together, with their ends. */
+	/** Bytes of all of them together, with their ends. */
 	readonly bytes: number;
 }
 
@@ -28,14 +29,16 @@ export function elementsOf({ heads, tail, bytes }: SelectedLogs): Buffer {
 	return elements.subarray(0, Math.max(0, at - 1));
 }
 
-/** Characters of logs that are read in one turn of the event loop, which takes some milliseconds. */
+/**
+ * Characters of logs that are read in one turn of the event loop, which takes some milliseconds.
+ */
 const TURN_CHARS = 64 * 1024;
 const KEPT = '"removed":false}';
 const REMOVED = '"removed":true}';
-/** A log's address is indexed as position 0, its topics behind it. */
+/** A log's address is indexed as position 0, and its topics follow. */
 const POSITIONS = 5;
 
-/** A table that is made once, and not changed any more. */
+/** A table that never changes after it is made. */
 export class LogTable {
 	readonly #heads: string[] = [];
 	readonly #bytes: number[] = [];
@@ -61,11 +64,14 @@ export class LogTable {
 		for (const [i, topic] of log.topics.entries()) this.#index(1 + i, topic, at);
 	}
 
-	/** The logs that `filter` takes; `removed`: as of a block that has left the chain. */
+	/**
+	 * The logs that `filter` selects. `removed`: in the form for a block that has left the chain.
+	 */
 	select(filter: LogFilter, removed: boolean): SelectedLogs {
 		const { size } = this;
 		const tail = removed ? REMOVED : KEPT;
-		// How many of the wanted positions each log has. A log has one value at each, so this looks at each log once for each.
+		// Counts the wanted positions at which each log matches. A log has one value at each
+		// position, so this visits each log once for each.
 		const met = new Uint8Array(size);
 		let wanted = 0;
 		for (const [position, values] of [filter.address, ...filter.topics].entries()) {
@@ -95,8 +101,8 @@ export class LogTable {
 }
 
 /**
- * The table of a node's answer to `eth_getLogs`, parsed or, if it is long, as text; made in turns of the event loop. Null if it is
- * no list of logs.
+ * The table of a node's answer to `eth_getLogs`, which may be parsed or, if it is long, text. Made
+ * in turns of the event loop. Null if it is not a list of logs.
  */
 export async function readLogs(answer: unknown): Promise<LogTable | null> {
 	const table = new LogTable();
@@ -112,7 +118,10 @@ export async function readLogs(answer: unknown): Promise<LogTable | null> {
 	return table;
 }
 
-/** What is in the list that `text` is, with the length of each; one that is no log for a text that is no list. */
+/**
+ * The entries of the list in `text`, each with its length. An invalid log if the text is not a
+ * list.
+ */
 function* entriesOf(text: string): Iterable<readonly [unknown, number]> {
 	const json = Buffer.from(text);
 	if (!isList(json)) return yield NO_LOG;
@@ -130,7 +139,7 @@ function* parsedOf(answer: unknown): Iterable<readonly [unknown, number]> {
 }
 
 const NO_LOG = [null, 0] as const;
-/** Characters of a log that is parsed already, about. */
+/** Approximate characters of a log that is parsed already. */
 const PARSED_CHARS = 512;
 
 function parsed(text: string): unknown {

@@ -1,4 +1,4 @@
-// Filters of event logs by address and topics, as `eth_getLogs` takes them. Pure.
+// Filters of event logs by address and topics, in the form that `eth_getLogs` accepts. Pure.
 
 import { z } from "zod";
 import { toQuantity } from "../ethereum/hex.ts";

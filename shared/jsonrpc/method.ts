@@ -15,9 +15,9 @@ import { quotable } from "./answers.ts";
 import { RpcError } from "./errors.ts";
 
 /**
- * What a handler returns if its effect is done but its result must be waited for, so that a batch continues with its next
- * call. `finish` is called at once with the remaining ms of the request, and returns and throws like `handle`. It is not
- * called for notifications.
+ * The result of a handler that has finished its effect but must wait for its result, so that a
+ * batch continues with its next call. `finish` is called at once with the remaining ms of the
+ * request, and returns and throws like `handle`. It is not called for notifications.
  */
 export class AnswerLater {
 	readonly finish: (leftMs: number) => Promise<unknown>;
@@ -26,15 +26,15 @@ export class AnswerLater {
 	}
 }
 
-/** Enough for a hash, an address or a block, and what libraries add. */
+/** Enough for a hash, an address or a block, and the additions of libraries. */
 export const PARAMS_SIZE = 1_024;
 /** A raw transaction with as many blobs as nodes accept, or a bundle of smaller ones. */
 export const RAW_PARAMS_SIZE = 2 * 1024 * 1024 + PARAMS_SIZE;
-/** For reads that are passed on. Heavy ones run code, and may contain code and state overrides. */
+/** For reads that are forwarded. Heavy ones run code, and may contain code and state overrides. */
 const READ_PARAMS_SIZE = 128 * 1024;
 const HEAVY_READ_PARAMS_SIZE = 1024 * 1024;
 
-/** Maximum characters of a read's parameters as JSON, by its weight in the rate limit. */
+/** Maximum characters of a read's parameters as JSON, by its cost in the rate limit. */
 export function readParamsSize(weight: number): number {
 	return weight > 1 ? HEAVY_READ_PARAMS_SIZE : READ_PARAMS_SIZE;
 }
@@ -59,22 +59,24 @@ interface MethodSpec<Needs, Context, P extends readonly Param[]> {
 	readonly params: P;
 	/** For the OpenRPC document; results are not checked against it. */
 	readonly result: z.ZodType;
-	/** In the rate limit; default 1. */
+	/** Cost in the rate limit. Default 1. */
 	readonly weight?: number;
 	/** Maximum characters of all parameters as JSON; default {@link PARAMS_SIZE}. */
 	readonly maxParamsSize?: number;
 	/**
-	 * If true, a batch runs such calls in order: the next call begins when one has ended or returned an {@link AnswerLater}.
+	 * If true, a batch runs such calls in order. The next call begins when one has ended or
+	 * returned an {@link AnswerLater}.
 	 */
 	readonly ordered?: boolean;
 	/**
-	 * If true, a call without an id is answered over a websocket, with id null: published examples of subscriptions and bids
-	 * leave it out. Over HTTP it stays a notification.
+	 * If true, a call without an id gets an answer over a websocket, with id null. Published
+	 * examples of subscriptions and bids omit the id. Over HTTP the call remains a notification.
 	 */
 	readonly answeredWithoutId?: boolean;
 	/**
-	 * Runs the call. `context` is the request's, `needs` are the dependencies of the method. Returns JSON values (quantities
-	 * in hex, never a bigint) or an {@link AnswerLater}; throws an RpcError for the client, anything else is our own fault.
+	 * Runs the call. `context` is the request's, `needs` are the dependencies of the method.
+	 * Returns JSON values (quantities in hex, never a bigint) or an {@link AnswerLater}. Throws an
+	 * RpcError for the client. Anything else that it throws is our own fault.
 	 */
 	handle(params: ParamValues<P>, context: Context, needs: Needs): Promise<unknown> | unknown;
 }
@@ -169,7 +171,7 @@ function checkParams(params: readonly Param[], required: number, given: readonly
 	const values: unknown[] = [];
 	for (let i = 0; i < params.length; i++) {
 		const param = params[i] as Param;
-		// Clients pass null for optional parameters that they leave out.
+		// Clients pass null for optional parameters that they omit.
 		const value = i >= required && given[i] === null ? undefined : given[i];
 		values.push(checkParam(param.name, param.schema, value));
 	}
@@ -203,9 +205,10 @@ function describe(name: string, issues: readonly z.core.$ZodIssue[]): string {
 }
 
 /**
- * The issue to tell of. In an object an unknown key comes before a missing or invalid one, since it may be that key, misspelt;
- * it ends the path. In a union the branch that matched deepest into the value counts. A union's own message stays, unless
- * an unknown key is close to one that a branch knows.
+ * The issue to report. In an object an unknown key comes before a missing or invalid one, since it
+ * may be that key, misspelt. The unknown key ends the path. In a union the branch that matched
+ * deepest into the value counts. A union's own message stays, unless an unknown key is close to a
+ * key of a branch.
  */
 function closest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
 	const first = issues[0];
@@ -251,7 +254,7 @@ export function openRpc(methods: Iterable<Described>, info: OpenRpcInfo): Record
 	return { openrpc: "1.3.2", info: { ...info }, methods: described };
 }
 
-/** The schema's input or output; what JSON Schema cannot express is left open. */
+/** The schema's input or output. Constraints that JSON Schema cannot express are omitted. */
 function jsonSchema(schema: z.ZodType, io: "input" | "output"): Record<string, unknown> {
 	const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
 	return rest;
@@ -282,9 +285,9 @@ export function boundedList<T extends z.ZodType>(element: T, max: number, expect
 const UNKNOWN_KEY = "unknown key";
 
 /**
- * An object with the keys of `shape`. Any other one is refused by its name, with the nearest known one: a key that is dropped
- * silently is a protection that its sender wrongly believes to be on. `error` is for what is no object. The objects of all
- * methods are made by this.
+ * An object with the keys of `shape`. An unknown key is refused by its name, with the nearest known
+ * one. If it were dropped silently, its sender would wrongly believe a protection to be on. `error`
+ * is the message for a value that is not an object. All methods make their objects by this.
  */
 export function exactObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, error?: string) {
 	const known = Object.keys(shape);

@@ -1,4 +1,5 @@
-// The errors for methods that are not served. Each says what to call instead, as far as that is known.
+// The errors for methods that are not served. Each names the method to call instead, if it is
+// known.
 
 import { nearest } from "../nearest.ts";
 import { quotable } from "./answers.ts";
@@ -6,7 +7,7 @@ import { RpcError } from "./errors.ts";
 
 const SUBMIT = "use eth_sendRawTransaction [raw]";
 const CANCEL_BUNDLE = "use eth_cancelBundle [{replacementUuid}]";
-/** Methods of other relays that wallets and searchers may call, and what to call here. */
+/** Methods of other relays that wallets and searchers may call, each with its replacement here. */
 const OTHER_RELAYS: ReadonlyMap<string, string> = new Map([
 	[
 		"eth_sendPrivateTransaction",
@@ -34,7 +35,10 @@ export function isOtherRelays(method: string): boolean {
 	return OTHER_RELAYS.has(method);
 }
 
-/** The same for one that is not among the `known` ones: with ours in its place, or the nearest name. */
+/**
+ * The error for a method that is not among the `known` ones. It names our replacement, or the
+ * nearest name.
+ */
 export function unknownMethod(method: string, known: readonly string[]): RpcError {
 	const ours = OTHER_RELAYS.get(method);
 	if (ours !== undefined) return methodNotFound(method, ours);

@@ -1,7 +1,8 @@
-// The answers to clients that ask for the hashes of pending transactions as of a node: `eth_subscribe ["newPendingTransactions"]`, which
-// is also what `on("pending")` of ethers sends, and `eth_newPendingTransactionFilter`. There are none to give. But an error to
-// that call ends programs that use ethers: nothing catches it there. So the call succeeds, and the refusal comes behind it: on a
-// websocket as an error with id null, for a filter when it is polled.
+// The answers to clients that request the hashes of pending transactions, as from a node. The calls
+// are `eth_subscribe ["newPendingTransactions"]`, which `on("pending")` of ethers also sends, and
+// `eth_newPendingTransactionFilter`. We have no hashes to give. But an error to that call ends
+// programs that use ethers, since nothing catches it there. So the call succeeds and the refusal
+// follows: on a websocket as an error with id null, for a filter when it is polled.
 
 import { errorText } from "./answers.ts";
 import { RpcError } from "./errors.ts";
@@ -9,13 +10,16 @@ import { RpcError } from "./errors.ts";
 /** The name of the subscription. */
 export const NEW_PENDING_TRANSACTIONS = "newPendingTransactions";
 
-/** The id of every such subscription and filter: "pending" as hex. There is nothing to know of any of them. */
+/** The id of every such subscription and filter: "pending" as hex. None of them has any state. */
 export const PENDING_ID = `0x${Buffer.from("pending").toString("hex")}`;
 
 const NONE =
 	"pending transactions are private, none is announced here: searchers subscribe to service_partialPendingTransactions";
 
-/** What such a filter's polls are told. On −32000 viem would take the filter for expired, and make another one at each poll. */
+/**
+ * The answer to polls of such a filter. On −32000 viem would consider the filter expired, and make
+ * another one at each poll.
+ */
 export const NO_PENDING_TRANSACTIONS = new RpcError(
 	"methodNotFound",
 	`the method eth_newPendingTransactionFilter does not exist/is not available: ${NONE}`,

@@ -1,15 +1,16 @@
-// The reads that the relay passes on to its node, and that boost sends to any upstream.
+// The reads that the relay forwards to its node, and that boost sends to any upstream.
 
 /**
- * How long an answer is cached. `once`: not at all. `always`: as long as the process runs. `found`: for a block named by
- * its hash, as soon as it exists. `deep`: as soon as its block is too deep for a reorganisation.
+ * How long an answer is cached. `once`: not at all. `always`: as long as the process runs. `found`:
+ * for a block named by its hash, as soon as it exists. `deep`: as soon as its block is too deep for
+ * a reorganisation.
  */
 type Keep = "once" | "always" | "found" | "deep";
 
-/** How one method is passed on. */
+/** How one method is forwarded. */
 export interface Read {
 	readonly keep: Keep;
-	/** Weight in the rate limit. */
+	/** Cost in the rate limit. */
 	readonly weight: number;
 	/** Deadline in ms; the client's whole call has 28 s. */
 	readonly timeoutMs: number;
@@ -19,12 +20,13 @@ export const LIGHT_READ: Read = { keep: "once", weight: 1, timeoutMs: 10_000 };
 const ALWAYS: Read = { ...LIGHT_READ, keep: "always" };
 const FOUND: Read = { ...LIGHT_READ, keep: "found" };
 const DEEP: Read = { ...LIGHT_READ, keep: "deep" };
-/** Reads on which the node may work long. */
+/** Reads that may take the node long. */
 export const HEAVY_READ: Read = { ...LIGHT_READ, weight: 10, timeoutMs: 20_000 };
 
 /**
- * The methods that are passed on. Not listed, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
- * eth_getTransactionByHash, eth_callMany, eth_callBundle, mev_simBundle. https://ethereum.github.io/execution-apis/
+ * The methods that are forwarded. The relay answers these itself, so they are not listed:
+ * eth_sendRawTransaction, eth_getTransactionCount, eth_getTransactionByHash, eth_callMany,
+ * eth_callBundle, mev_simBundle. https://ethereum.github.io/execution-apis/
  */
 export const READS: ReadonlyMap<string, Read> = new Map(
 	Object.entries({
@@ -78,7 +80,10 @@ export const READS: ReadonlyMap<string, Read> = new Map(
 	}),
 );
 
-/** The calls that have a sender; of each, whether it concerns the pending block if it names none. */
+/**
+ * The calls that have a sender. The value tells whether a call without a block means the pending
+ * block.
+ */
 const CALLS: ReadonlyMap<string, boolean> = new Map([
 	["eth_call", false],
 	["eth_estimateGas", true],
@@ -86,8 +91,8 @@ const CALLS: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /**
- * Whether the call is about the pending block, in which the relay counts the client's own private transactions. Clients name no
- * block by leaving it out or by null.
+ * Whether the call is about the pending block, in which the relay counts the client's own private
+ * transactions. Clients name no block by omitting it or by null.
  */
 export function asksPending(method: string, [, block]: readonly unknown[]): boolean {
 	const byDefault = CALLS.get(method);

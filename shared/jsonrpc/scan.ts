@@ -1,14 +1,18 @@
-// Finds in the bytes of a JSON text what JSON.parse loses or costs too much to find: where the entries of a batch are, the
-// digits of an id, and the number of values. It never parses and checks nothing: what it finds holds if the text is JSON.
+// Finds in the bytes of a JSON text the parts that JSON.parse loses or finds too slowly: the places
+// of a batch's entries, the digits of an id, and the number of values. It never parses and checks
+// nothing, so its results are only valid for JSON.
 
 /** One value of a JSON text. All positions are in bytes. */
 export interface Span {
 	readonly from: number;
 	/** Behind it and the spaces that follow it. */
 	readonly to: number;
-	/** The lists, objects and their elements in it, itself included. */
+	/** Number of lists, objects and their elements in it, including itself. */
 	readonly values: number;
-	/** The text of its member `id` if it is an object, of the last one as in JSON.parse; `idFrom` is -1 without one. */
+	/**
+	 * The text of its member `id` if it is an object; of the last one, as in JSON.parse. `idFrom`
+	 * is -1 without one.
+	 */
 	readonly idFrom: number;
 	readonly idTo: number;
 }
@@ -17,15 +21,17 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const ZERO = 0x30;
-/** Every number of so many digits is kept exactly by JavaScript. */
+/** JavaScript keeps every number of up to this many digits exactly. */
 const SAFE_DIGITS = 15;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
-/** Added to an opening bracket or brace it gives the closing one. */
+/** Added to an opening bracket or brace, it gives the closing one. */
 const CLOSING = 2;
 /** The one bit in which brackets and braces differ. */
 const CURLY = 0x20;
-/** Bytes of a string that are read one by one before `indexOf` is used, which costs more to start. */
+/**
+ * Bytes of a string that are read one by one before `indexOf` is used, which costs more to start.
+ */
 const SHORT_TEXT = 64;
 const LETTER_I = 0x69;
 const LETTER_D = 0x64;
@@ -106,8 +112,8 @@ export function nextEntry(json: Buffer, entry: Span): Span | null {
 }
 
 /**
- * The entries of a list, at most `max` and one more, which shows that there are more. Null if the text does not end with the
- * list.
+ * The entries of a list: at most `max`, and one more if there are more. Null if the text does not
+ * end with the list.
  */
 export function scanList(json: Buffer, max: number): readonly Span[] | null {
 	const entries: Span[] = [];
@@ -125,7 +131,7 @@ export function isListEnd(json: Buffer, at: number): boolean {
 	return json[at] === BRACKET + CLOSING && skipSpace(json, at + 1) === json.length;
 }
 
-/** The position of what follows the opening bracket of a list. */
+/** The position after the opening bracket of a list and the spaces behind it. */
 export function listStart(json: Buffer): number {
 	return skipSpace(json, skipSpace(json, 0) + 1);
 }
@@ -135,7 +141,10 @@ export function idIn(json: Buffer, { idFrom, idTo }: Span, max = Number.POSITIVE
 	return idFrom === -1 || idTo - idFrom > max ? null : json.toString("utf8", idFrom, idTo);
 }
 
-/** Whether the member `id` is written as digits alone, at most 15 and none of them a zero in front, so that none can be lost. */
+/**
+ * Whether the member `id` consists of digits alone: at most 15, without a leading zero, so that
+ * none can be lost.
+ */
 export function hasPlainId(json: Buffer, { idFrom, idTo }: Span): boolean {
 	const digits = idTo - idFrom;
 	if (idFrom === -1 || digits > SAFE_DIGITS || (json[idFrom] === ZERO && digits > 1)) return false;
@@ -153,7 +162,10 @@ function isIdKey(json: Buffer, from: number, to: number): boolean {
 	return second !== -1 && behind(json, second, LETTER_D) === to;
 }
 
-/** The position behind the character `letter` (of two digits in hex) at `at`; -1 if another one is there. */
+/**
+ * The position after the character `letter` (two hex digits) at `at`. -1 if another character is
+ * there.
+ */
 function behind(json: Buffer, at: number, letter: number): number {
 	if (json[at] === letter) return at + 1;
 	const isEscaped =
@@ -176,7 +188,7 @@ function skipSpace(json: Buffer, from: number): number {
 	return i;
 }
 
-/** The position behind the last byte from `from` to `to` that is no space. */
+/** The position after the last byte from `from` to `to` that is not a space. */
 function withoutSpace(json: Buffer, from: number, to: number): number {
 	let end = to;
 	for (; end > from; end--) {

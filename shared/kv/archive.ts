@@ -1,18 +1,22 @@
-// The keys and envelopes with which relay and boost store transactions. A new transaction is an envelope: its facts as JSON, and its
-// bytes. An ended one is a record by hash, with an entry in an index by time, which purges use.
+// The keys and envelopes with which relay and boost store transactions. A new transaction is an
+// envelope: its metadata as JSON, and its bytes. An ended one is a record by hash, with an entry in
+// an index by time, which purges use.
 
 import { type KeyValueStore, prefixRange } from "./port.ts";
 
 const TIME_DIGITS = 15;
-/** Sorts behind every time, in ms. */
+/** Sorts after every time, in ms. */
 export const LATEST_MS = 10 ** TIME_DIGITS - 1;
 
-/** The key of what is over. */
+/** The key of an ended transaction. */
 export function archivedKey(hash: string): string {
 	return `e/${hash}`;
 }
 
-/** The key of `hash` in an order by time (ms since the epoch); without a hash where those of that time begin. */
+/**
+ * The key of `hash` in an order by time (ms since the epoch). Without a hash it is the start of
+ * that time.
+ */
 export function timeKey(prefix: string, ms: number, hash = ""): string {
 	const time = Math.min(Math.max(0, Math.floor(ms)), LATEST_MS).toString();
 	return `${prefix}${time.padStart(TIME_DIGITS, "0")}/${hash}`;
@@ -23,7 +27,10 @@ export function hashIn(key: string): string {
 	return key.slice(key.lastIndexOf("/") + 1);
 }
 
-/** Up to `limit` keys of an order by time, oldest first: of times from `from` to before `until`; null: to the end. */
+/**
+ * Up to `limit` keys of an order by time, oldest first, for times from `from` to before `until`. If
+ * that is null, to the end.
+ */
 export async function keysByTime(
 	kv: Pick<KeyValueStore, "range">,
 	prefix: string,
@@ -48,7 +55,7 @@ export function enveloped(known: object, raw: Buffer): Buffer {
 	return bytes;
 }
 
-/** What is in an envelope; `raw` is a view of `bytes`. Throws if it is damaged. */
+/** The content of an envelope. `raw` is a view of `bytes`. Throws if the envelope is damaged. */
 export function openEnvelope(bytes: Buffer): { readonly known: unknown; readonly raw: Buffer } {
 	const raw = rawIn(bytes);
 	return { known: JSON.parse(bytes.toString("utf8", 4, bytes.length - raw.length)), raw };

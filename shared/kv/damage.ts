@@ -1,5 +1,6 @@
-// Finds damage in LMDB's file before it is opened, and copies what can be read of a damaged one. A damaged page makes LMDB end the
-// process that reads it, or leave out all that is behind it without a word, so this is done in processes of their own.
+// Finds damage in LMDB's file before it is opened, and copies the readable entries of a damaged
+// file. On a damaged page, LMDB ends the process that reads it, or silently omits everything after
+// it. So separate processes do this.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,11 +10,11 @@ import { basename, join } from "node:path";
 import { DATA_FILE, DataFolderError, LMDB_FORMAT, MAGIC, MAGIC_OFFSET, META_BYTES } from "./dataFolder.ts";
 import { isOfOneCommit } from "./pages.ts";
 
-/** How far a file could be read. */
+/** The result of reading a file. */
 interface Reading {
 	/** Entries that were read. */
 	readonly read: number;
-	/** Entries that the file should have; null: not even that can be read. */
+	/** Entries that the file should have. Null if not even that can be read. */
 	readonly of: number | null;
 }
 
@@ -33,12 +34,12 @@ export class DamagedStoreError extends Error {
 	}
 }
 
-/** Where the first of the two pages that describe the file has the size of a page. */
+/** Offset of the size of a page in the first of the two pages that describe the file. */
 const PAGE_SIZE_OFFSET = MAGIC_OFFSET + 24;
 
 /**
- * Reads all of a store, and copies it to the folder `to` if that is given. It says how many entries there are, how many it has read
- * now and then, and `whole` at the end.
+ * Reads all of a store, and copies it to the folder `to` if that is given. Prints how many entries
+ * there are, from time to time how many it has read, and `whole` at the end.
  */
 const READER = `
 	import { writeSync } from "node:fs";
@@ -68,7 +69,7 @@ export async function assertWhole(folder: string): Promise<void> {
 	if (!isWhole(folder, reading)) throw new DamagedStoreError(folder, reading);
 }
 
-/** Without its second description LMDB takes the first one, which lacks the last commit. */
+/** Without its second description LMDB uses the first one, which lacks the last commit. */
 function isWhole(folder: string, { read, of }: Reading): boolean {
 	const file = openSync(join(folder, DATA_FILE), "r");
 	try {
@@ -86,15 +87,16 @@ function isWhole(folder: string, { read, of }: Reading): boolean {
 	}
 }
 
-/** What a salvage has done. */
+/** The result of a salvage. */
 export interface Salvage extends Reading {
-	/** Where the damaged file is now; null: it is whole, and nothing was changed. */
+	/** New path of the damaged file. Null if the file is whole, and nothing was changed. */
 	readonly damaged: string | null;
 }
 
 /**
- * Puts what can be read of the store in `folder`, which no process may have open, in its place: what is before the damage, and
- * what is behind it. `prepare` may change the copy before that. Throws DataFolderError if nothing can be read.
+ * Replaces the store in `folder` by its readable entries, from before and after the damage. No
+ * process may have the store open. `prepare` may change the copy before that. Throws
+ * DataFolderError if nothing can be read.
  */
 export async function salvage(
 	folder: string,
@@ -121,7 +123,7 @@ export async function salvage(
 	return { read, of: whole.of, damaged };
 }
 
-/** The copy was written without flushes. */
+/** Needed because the copy was written without flushes. */
 function flush(path: string): void {
 	const file = openSync(path, "r+");
 	fsyncSync(file);
@@ -136,7 +138,7 @@ async function readAll(args: readonly string[]): Promise<Reading> {
 	let said = "";
 	child.stdout.setEncoding("utf8").on("data", (text: string) => {
 		said += text;
-		// Node may wait for its own threads for ever where a process ends by itself.
+		// Node may wait for its own threads for ever if a process ends by itself.
 		if (said.endsWith("whole\n")) child.kill("SIGKILL");
 	});
 	await once(child, "close");

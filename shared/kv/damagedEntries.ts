@@ -1,4 +1,5 @@
-// Entries of a store that can't be read. They stay where they are: one of them must not keep the others from being served.
+// Entries of a store that can't be read. They stay in place, since one damaged entry must not keep
+// the others from being served.
 
 import { type Logger, safeError } from "../log.ts";
 
@@ -10,12 +11,15 @@ export class DamagedEntries {
 		this.#log = log;
 	}
 
-	/** How many were left out since the start of this process. */
+	/** Number of entries that were skipped since the start of this process. */
 	get count(): number {
 		return this.#count;
 	}
 
-	/** What `read` makes of the entry at `key`; undefined if that throws: then the entry is logged, counted and left out. */
+	/**
+	 * The result of `read` for the entry at `key`. If that throws, the entry is logged, counted and
+	 * skipped, and the result is undefined.
+	 */
 	tried<T>(key: string, read: () => T): T | undefined {
 		try {
 			return read();

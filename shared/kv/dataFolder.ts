@@ -1,5 +1,6 @@
-// Makes a folder ready for LMDB, and says in one line what its operator must change where it is not. LMDB itself ends the process
-// without a word where its files can't be made: it writes to its lock file through memory, and its errors overrun the heap.
+// Prepares a folder for LMDB. If it is unusable, tells the operator in one line what to change.
+// LMDB itself ends the process silently if its files can't be made. It writes to its lock file
+// through memory, and its errors overrun the heap.
 
 import {
 	accessSync,
@@ -22,17 +23,20 @@ import { dirname, join, resolve } from "node:path";
 import { type Logger, safeError } from "../log.ts";
 
 export const DATA_FILE = "data.mdb";
-/** What must be the same wherever LMDB opens the file. */
+/** Options that must be the same at every place that opens the file with LMDB. */
 export const LMDB_FORMAT = { encoding: "binary", keyEncoding: "ordered-binary", noSubdir: false } as const;
 const LOCK_FILE = "lock.mdb";
-/** More than LMDB's table of readers takes. */
+/** More than the size of LMDB's table of readers. */
 const LOCK_BYTES = 16 * 1024;
 /** Free bytes required besides those of a write, since LMDB copies pages before it changes them. */
 export const MIN_FREE_BYTES = 16 * 1024 * 1024;
 const MIB = 1024 * 1024;
-/** What a new store takes of the disk at least. */
+/** Minimum disk space of a new store. */
 const NEW_STORE_BYTES = 64 * 1024;
-/** LMDB's two first pages, without which nothing was ever committed, and the number that identifies the first one. */
+/**
+ * LMDB's two first pages, without which nothing was ever committed, and the number that identifies
+ * the first one.
+ */
 export const META_BYTES = 8_192;
 export const MAGIC = 0xbeef_c0de;
 export const MAGIC_OFFSET = 24;
@@ -61,7 +65,10 @@ export function makeFolder(folder: string, log: Logger): void {
 	closeToOthers(folder, 0o700, "DATA_DIR", log);
 }
 
-/** Closes LMDB's files in `folder`, which it makes readable to all, to other users: a backup of them keeps their mode. */
+/**
+ * Closes LMDB's files in `folder` to other users. LMDB makes them readable to all, and a backup of
+ * them keeps their mode.
+ */
 export function closeFiles(folder: string, log: Logger): void {
 	for (const name of [DATA_FILE, LOCK_FILE]) closeToOthers(join(folder, name), 0o600, name, log);
 }
@@ -70,15 +77,15 @@ function closeToOthers(path: string, mode: number, name: string, log: Logger): v
 	try {
 		chmodSync(path, mode);
 	} catch (thrown) {
-		// Volumes of Kubernetes, NFS and SMB may be writable to who does not own them.
+		// Volumes of Kubernetes, NFS and SMB may be writable for a process that does not own them.
 		if ((statSync(path).mode & 0o077) === 0) return;
 		log.warn(`${name} can't be closed to other users of this machine`, { fault: safeError(thrown) });
 	}
 }
 
 /**
- * Gives LMDB's files in `folder` the blocks that it writes to before it can report a full disk. No process may have the store
- * open. Throws {@link DataFolderError} or the system's error.
+ * Allocates the blocks of LMDB's files in `folder` that LMDB writes to before it can report a full
+ * disk. No process may have the store open. Throws {@link DataFolderError} or the system's error.
  */
 export function allocateFiles(folder: string): void {
 	if (isNewStore(folder)) {
@@ -93,7 +100,10 @@ export function allocateFiles(folder: string): void {
 	allocate(join(folder, LOCK_FILE), LOCK_BYTES);
 }
 
-/** The bytes of the volume of a folder. Some file systems don't report their size: all of it is free then. */
+/**
+ * The bytes of the volume of a folder. If a file system does not report its size, we assume that it
+ * has enough space.
+ */
 export interface Volume {
 	readonly size: number;
 	readonly free: number;
@@ -120,10 +130,13 @@ function mebibytes(bytes: number): string {
 	return `${Math.floor((bytes / MIB) * 10) / 10} MiB`;
 }
 
-/** What must be free, as the operator is told. */
+/** Required free space, as text for the operator. */
 export const MIN_FREE = mebibytes(MIN_FREE_BYTES);
 
-/** Removes what a start left behind that was interrupted before its first commit. */
+/**
+ * Whether no store was ever committed in `folder`. Removes the file of a start that was interrupted
+ * before its first commit. Throws {@link DataFolderError} for any other file.
+ */
 function isNewStore(folder: string): boolean {
 	const path = join(folder, DATA_FILE);
 	if (!existsSync(path)) return true;
@@ -143,8 +156,8 @@ function isNewStore(folder: string): boolean {
 }
 
 /**
- * Gives the first `bytes` bytes of the file their blocks, without a change of what is in it: a full disk, a quota or a limit is
- * then an error here.
+ * Allocates the blocks of the first `bytes` bytes of the file without changing its content. A full
+ * disk, a quota or a limit is then an error here.
  */
 function allocate(path: string, bytes: number): void {
 	const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
@@ -160,13 +173,13 @@ function allocate(path: string, bytes: number): void {
 	}
 }
 
-/** The error for what the system or LMDB (whose codes are numbers) has against `folder`. */
+/** The error for a fault that the system or LMDB (whose codes are numbers) reports for `folder`. */
 export function folderError(folder: string, thrown: unknown): DataFolderError {
 	const { code: given, path: at = folder } = thrown as { readonly code?: unknown; readonly path?: string };
 	const path = resolve(at);
 	const root = dirname(resolve(folder));
 	const found = existing(path);
-	// Node says this of folders that can't be made one in another.
+	// Node reports this code for nested folders that can't be made.
 	const code = given === "ENOENT" && found !== null ? (writeError(found.path) ?? given) : given;
 	switch (code) {
 		case "EACCES":
@@ -207,7 +220,7 @@ function roomAt(path: string | undefined): string {
 	return volume === null || volume.size === 0 ? "" : ` (${volumeText(volume)})`;
 }
 
-/** What of `path` exists and may be looked at, and its owner. */
+/** The part of `path` that exists and is accessible, and its owner. */
 function existing(path: string): { readonly path: string; readonly uid: number } | null {
 	for (let at = path; ; at = dirname(at)) {
 		try {
@@ -218,7 +231,7 @@ function existing(path: string): { readonly path: string; readonly uid: number }
 	}
 }
 
-/** The system's code if `path` may not be written. */
+/** The system's code if `path` is not writable. */
 function writeError(path: string): string | undefined {
 	try {
 		accessSync(path, constants.W_OK);

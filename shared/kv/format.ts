@@ -1,15 +1,18 @@
-// The format of what relay and boost store. A store in another one is refused, since what can't be read would be lost silently.
+// The format of the data that relay and boost store. A store in another format is refused, since
+// unreadable data would be lost silently.
 
 import type { KeyValueStore } from "./port.ts";
 
-/** To be raised by each change after which an older or newer version would read something else. */
+/**
+ * Must be raised by each change after which an older or newer version would read different data.
+ */
 const FORMAT = "5";
 const FORMAT_KEY = "m/format";
 
 /** The store was written by a version with another format. The message is for the operator. */
 export class OtherFormatError extends Error {
 	readonly code = "OTHER_FORMAT";
-	/** `kept`: the store's format; undefined: it has no mark, as before this version. */
+	/** `kept`: the store's format. Undefined if the store has no mark, as before this version. */
 	constructor(kept?: string) {
 		super(
 			`the store was written by another version (format ${kept ?? "without a mark"}, expected ${FORMAT}): drain it with that version, or set DATA_DIR or DATABASE_URL to another one`,
@@ -18,7 +21,7 @@ export class OtherFormatError extends Error {
 	}
 }
 
-/** The format that the store is marked with; undefined: it has no mark. */
+/** The format in the store's mark. Undefined if it has no mark. */
 async function markOf(kv: KeyValueStore): Promise<string | undefined> {
 	return (await kv.get(FORMAT_KEY))?.toString("utf8");
 }
@@ -46,5 +49,5 @@ function mark(kv: KeyValueStore): Promise<void> {
 	return kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 }
 
-/** Behind every key. */
+/** Sorts after every key. */
 const LAST = "~";

@@ -1,5 +1,5 @@
-// Groups writes into common commits, since each commit costs a flush of the disk: those of one turn of the event loop, and those
-// that arrive while a commit is running.
+// Groups writes into common commits, since each commit costs a flush of the disk. A commit has the
+// writes of one turn of the event loop, and those that arrive while a commit is running.
 
 import { type Clock, nextTurn, SLICE_MS, settled, systemClock } from "../clock.ts";
 import type { Change } from "./port.ts";
@@ -9,7 +9,10 @@ const MAX_CHANGES = 2_000;
 const MAX_BYTES = 1024 * 1024;
 /** See KeyValueStore. */
 const MAX_KEY_BYTES = 500;
-/** Writes whose callers go on before the time is read: each then does some tenths of a millisecond of work. */
+/**
+ * Writes whose callers continue before the time is read. Each caller then works for some tenths of
+ * a millisecond.
+ */
 const SETTLED_AT_ONCE = 10;
 
 interface Write {
@@ -23,7 +26,7 @@ export class GroupCommit {
 	readonly #clock: Clock;
 	#waiting: Write[] = [];
 	#running: Promise<void> | null = null;
-	/** Ends when the callers of all commits so far have been told, in their order. */
+	/** Ends when the promises of all commits so far are settled, in order. */
 	#telling = Promise.resolve();
 
 	/** `commit` applies all changes or none, and resolves when they are on disk. */
@@ -35,7 +38,7 @@ export class GroupCommit {
 	/** Resolves when the changes are committed; rejects if their commit failed or a key is invalid. */
 	write(changes: readonly Change[]): Promise<void> {
 		if (changes.length === 0) return Promise.resolve();
-		// Checked here, since an engine that does not take a key might keep the changes before it.
+		// Checked here, since an engine that rejects a key might keep the changes before it.
 		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
 		if (bad !== undefined) return Promise.reject(new RangeError(`a key has 1 to ${MAX_KEY_BYTES} bytes`));
 		return new Promise((resolve, reject) => {
@@ -79,7 +82,10 @@ export class GroupCommit {
 	}
 }
 
-/** Tells the callers of one commit, and yields to other work in between: hundreds at once would hold up everything else. */
+/**
+ * Settles the promises of one commit, and yields to other work in between. Hundreds at once would
+ * block everything else.
+ */
 async function tell(
 	group: readonly Write[],
 	fault: { readonly thrown: unknown } | null,

@@ -1,4 +1,5 @@
-// The embedded store: LMDB in a folder that only its owner can read and that is locked against a second process.
+// The embedded store: LMDB in a folder that only its owner can read. The folder is locked against a
+// second process.
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -57,7 +58,10 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 	};
 	const room = new DiskRoom(folder, usedBytes);
 	let trouble: string | null = null;
-	/** Whether LMDB has failed in a write: it may do nothing more then, and the next write but one may never end. */
+	/**
+	 * Whether LMDB has failed in a write. It may be unusable then, and the next write but one may
+	 * never end.
+	 */
 	let hasFailed = false;
 	const openAnew = async (): Promise<void> => {
 		await db.close();
@@ -133,7 +137,8 @@ function openIn(folder: string): RootDatabase<Buffer, string> | DataFolderError 
 			path: folder,
 			...LMDB_FORMAT,
 			overlappingSync: false,
-			// Grouping is done by GroupCommit. With LMDB's own, a failed commit causes unhandled rejections.
+			// GroupCommit does the grouping. With LMDB's own, a failed commit causes unhandled
+			// rejections.
 			eventTurnBatching: false,
 			commitDelay: 0,
 		});
@@ -151,12 +156,13 @@ export class FolderInUseError extends Error {
 }
 
 /**
- * Locks `folder`, which must exist, against other processes of this machine. The lock is a listening local socket: the system
- * removes it however the process dies, and a reused process id can't be mistaken for it. Throws {@link FolderInUseError}.
+ * Locks `folder`, which must exist, against other processes of this machine. The lock is a
+ * listening local socket. The system removes it however the process dies, and a reused process id
+ * can't be mistaken for it. Throws {@link FolderInUseError}.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
 	const name = `leeward-${createHash("sha256").update(realpathSync(folder)).digest("hex").slice(0, 32)}`;
-	// On Linux the socket has no file; elsewhere a file may be left behind.
+	// On Linux the socket has no file. Elsewhere a file may be left behind.
 	const address = process.platform === "linux" ? `\0${name}` : join(tmpdir(), `${name}.sock`);
 	const server = createServer((socket) => socket.destroy());
 	if (!(await listens(server, address))) {
@@ -211,9 +217,9 @@ class WriteError extends Error {
 
 /** This multiple of a write must be free beside {@link MIN_FREE_BYTES}. */
 const COPIES = 4;
-/** What LMDB copies of its pages for one change at most, but for the value. */
+/** Maximum bytes of pages that LMDB copies for one change, not counting the value. */
 const CHANGE_BYTES = 8_192;
-/** What the store's file has at least beyond what a write needs, whenever it is made longer. */
+/** Minimum bytes that a longer file has beyond those that a write needs. */
 const RESERVE_BYTES = 1024 * 1024;
 const PAGE_BYTES = 4_096;
 /** How long a check of the free space is valid. */
@@ -222,33 +228,34 @@ const TRIAL_BYTES = 64 * 1024;
 const TRIAL_FILE = "trial";
 
 /**
- * Checks the free disk space before LMDB writes, and gives the store's file the blocks that LMDB is about to write, since another
- * program may take the space meanwhile. LMDB must not see a write fail: its error message then overruns the heap
- * (mdb.c, mdb_page_flush prints two uninitialised numbers into 100 bytes), and the process aborts sooner or later.
+ * Checks the free disk space before LMDB writes. Also allocates the blocks of the store's file that
+ * LMDB is about to write, since another program may use up the space meanwhile. LMDB must not see a
+ * write fail. Its error message then overruns the heap (mdb.c, mdb_page_flush prints two
+ * uninitialised numbers into 100 bytes), and the process aborts sooner or later.
  */
 export class DiskRoom {
 	readonly #folder: string;
 	#checkedAt = Number.NEGATIVE_INFINITY;
-	/** What may have been taken of the disk since then. */
+	/** Maximum disk space that writes have used since the last check. */
 	#taken = 0;
 	#hasFailed = false;
 	readonly #usedBytes: () => number;
-	/** What the file has beyond what LMDB may have used. */
+	/** Bytes of the file beyond those that LMDB may have used. */
 	#spare = 0;
 
-	/** `usedBytes`: up to where LMDB uses its file. */
+	/** `usedBytes`: the used length of LMDB's file. */
 	constructor(folder: string, usedBytes: () => number) {
 		this.#folder = folder;
 		this.#usedBytes = usedBytes;
 	}
 
 	/**
-	 * Resolves when the file has the blocks for a write that takes `bytes` at most; no other write may be running. Throws
-	 * {@link DiskFullError} or the system's error.
+	 * Resolves when the file has the blocks for a write of up to `bytes`. No other write may be
+	 * running. Throws {@link DiskFullError} or the system's error.
 	 */
 	async reserve(bytes: number): Promise<void> {
 		const path = join(this.#folder, DATA_FILE);
-		// Where the file system has become read-only, this fails in LMDB's place.
+		// If the file system has become read-only, this fails before LMDB does.
 		accessSync(path, constants.W_OK);
 		this.#spare -= bytes;
 		if (this.#spare >= 0) return;
@@ -258,7 +265,10 @@ export class DiskRoom {
 		this.#spare = size - needed;
 	}
 
-	/** Makes the file `needed` bytes long, and somewhat more if there is room. Returns its length. */
+	/**
+	 * Makes the file `needed` bytes long, and somewhat longer if there is space. Returns its
+	 * length.
+	 */
 	async #lengthen(path: string, size: number, needed: number): Promise<number> {
 		const wanted = Math.ceil((needed + RESERVE_BYTES) / PAGE_BYTES) * PAGE_BYTES;
 		const zeros = Buffer.alloc(wanted - size);
@@ -270,7 +280,7 @@ export class DiskRoom {
 			const isFull = (thrown as { code?: unknown }).code === "ENOSPC";
 			if (end < needed) throw isFull ? new DiskFullError(volumeIn(await statfs(this.#folder))) : thrown;
 		} finally {
-			// Where blocks are given late, this is when the disk turns out to be full.
+			// On file systems that allocate blocks late, a full disk only shows here.
 			await file.datasync().finally(() => file.close());
 		}
 		return end;
@@ -288,7 +298,9 @@ export class DiskRoom {
 		this.#taken = 0;
 	}
 
-	/** To be called after a failed write: the next one is first tried with a plain file. */
+	/**
+	 * Must be called after a failed write. The next write is then first tried with a plain file.
+	 */
 	failed(): void {
 		this.#hasFailed = true;
 		this.#checkedAt = Number.NEGATIVE_INFINITY;

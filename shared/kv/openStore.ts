@@ -1,5 +1,6 @@
-// Opens a process's store by its settings, in a folder or in a database. Waits for a database that does not answer yet, and for
-// another process to release the store; boosts on one database have a part of it each.
+// Opens a process's store by its settings, in a folder or in a database. Waits for a database that
+// does not respond yet, and for another process to release the store. On one database, each boost
+// instance has a part of the store.
 
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
@@ -32,13 +33,19 @@ interface StoreSettings {
 export interface OpenStoreDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Called if another process has taken over the store; this one must then exit. */
+	/** Called if another process has taken over the store. This process must then exit. */
 	readonly onLost: () => void;
-	/** Called and awaited before this process waits for another one's end or for the database. The reason is public. */
+	/**
+	 * Called and awaited before this process waits for the database or for the end of another
+	 * process. The reason is public.
+	 */
 	readonly onWait: (reason: string) => Promise<void>;
 	/** Ends the wait. */
 	readonly stopped: AbortSignal;
-	/** The http URL by which processes that wait for the store reach this one, once it has it. Default: they don't. */
+	/**
+	 * The http URL at which processes that wait for the store reach this one, once it has the
+	 * store. Default: none.
+	 */
 	readonly address?: string | undefined;
 }
 
@@ -47,7 +54,7 @@ export type OpenStore = typeof openStore;
 const BEING_SALVAGED = "the store is damaged, and another process works on it: this one waits for its end";
 const IN_USE = "another process has the store: this one waits for it to end";
 
-/** To be called before anything connects to the database. Throws DatabaseUrlError. */
+/** Must be called before anything connects to the database. Throws DatabaseUrlError. */
 export function warnOfClearText(
 	{ DATABASE_URL: url, DATABASE_VERIFY: verify }: StoreSettings,
 	log: Logger,
@@ -57,10 +64,11 @@ export function warnOfClearText(
 }
 
 /**
- * Opens the store of `process`, or of a boost on a database its part of it; waits for a database that does not answer, without an
- * end, and for one that refuses it if it has waited for another process before; and while its file is damaged, until it is
- * replaced. Throws DataFolderError, FolderInUseError,
- * DatabaseUrlError, DatabaseRefusedError or OtherFormatError; StoppedError if it was stopped meanwhile.
+ * Opens the store of `process`, or for boost on a database this instance's part of it. Waits
+ * without an end for a database that does not respond. Waits for a database that refuses it only if
+ * it has waited for another process before. Waits while a folder's file is damaged, until it is
+ * replaced. Throws DataFolderError, FolderInUseError, DatabaseUrlError, DatabaseRefusedError or
+ * OtherFormatError; StoppedError if it was stopped meanwhile.
  */
 export async function openStore(
 	process: StoreName,
@@ -70,9 +78,14 @@ export async function openStore(
 	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
 	if (url === undefined) return openFolder(process, settings, { clock, log, onWait, stopped });
 	const { host } = databaseAddress(url, verify);
-	/** What the caller failed with, such as a port that is taken: no later try would change it. */
+	/**
+	 * The error of the caller's `onWait`, such as a port in use. No later attempt would change it.
+	 */
 	let ownFault: unknown;
-	/** Whether it serves already while another process has the store: then a refusal does not end it. */
+	/**
+	 * Whether it serves already while another process has the store. Then a refusal does not end
+	 * it.
+	 */
 	let isServing = false;
 	const patience = {
 		signal: stopped,
@@ -113,7 +126,7 @@ export async function openStore(
 	);
 }
 
-/** A damaged file is waited for, so that /readyz says what to do. */
+/** Waits while the file is damaged, so that /readyz tells the operator what to do. */
 function openFolder(
 	process: StoreName,
 	{ DATA_DIR }: StoreSettings,

@@ -1,20 +1,28 @@
-// Reads the pages of LMDB's file one by one, to find out whether they are of one commit. A copy of the file that was made while a process
-// wrote to it has pages of later commits, since LMDB uses the pages of earlier ones again, and nothing else shows that.
+// Reads the pages of LMDB's file one by one, to find out whether they belong to one commit. If a
+// process wrote to the file while it was copied, the copy has pages of later commits, since LMDB
+// reuses the pages of earlier ones. Nothing else shows that.
 
 import { fstatSync, readSync } from "node:fs";
 
-// Where things are in a page, in the two pages that describe the file, and in a node: MDB_page_header, MDB_meta, MDB_node and
-// MDB_ovpage of mdb.c. What a page says of its nodes counts from the end of its header.
+// Offsets in a page, in the two pages that describe the file, and in a node: MDB_page_header,
+// MDB_meta, MDB_node and MDB_ovpage of mdb.c. Offsets of nodes within a page count from the end of
+// its header.
 const PAGE = { number: 0, commit: 8, flags: 18, lower: 20, bytes: 24 } as const;
 const META = { pageSize: 48, freeRoot: 88, mainRoot: 136, commit: 152, bytes: 160 } as const;
 const NODE = { low: 0, high: 2, flags: 4, keySize: 6, key: 8 } as const;
 const VALUE = { first: 0, count: 16 } as const;
 /** Kinds of pages, and the flag of a node whose value has pages of its own. */
 const [BRANCH, LEAF, HAS_PAGES] = [1, 2, 1];
-/** Pages of a value behind its first one have no header. */
+/**
+ * Pages of a value after its first one have no header, so their bytes may look like a commit. Only
+ * commits less than this far ahead count.
+ */
 const SOON = 2n ** 32n;
 
-/** Whether each page that the latest commit in `file` (open for reading) leads to was written by it or by an earlier one. */
+/**
+ * Whether every page that the latest commit in `file` (open for reading) leads to was written by
+ * that commit or an earlier one.
+ */
 export function isOfOneCommit(file: number): boolean {
 	const read = (offset: number, length: number): Buffer => {
 		const bytes = Buffer.alloc(length);
@@ -32,7 +40,7 @@ export function isOfOneCommit(file: number): boolean {
 		const written = header.readBigUInt64LE(PAGE.commit);
 		return header.readBigUInt64LE(PAGE.number) === number && written > commit && written < commit + SOON;
 	};
-	/** Where a tree without entries begins. */
+	/** Page number of a tree without entries. */
 	const NONE = 2n ** 64n - 1n;
 	const open = [META.freeRoot, META.mainRoot].map((offset) => meta.readBigUInt64LE(offset));
 	for (let number = open.pop(); number !== undefined; number = open.pop()) {

@@ -4,7 +4,10 @@
 export interface Change {
 	readonly key: string;
 	readonly value: Uint8Array | null;
-	/** The account that it is about, by which {@link StoreParts} finds it. Without parts of no effect. */
+	/**
+	 * The account of the change, by which {@link StoreParts} finds it. Without parts it has no
+	 * effect.
+	 */
 	readonly sender?: string | undefined;
 }
 
@@ -22,15 +25,21 @@ export interface KeyValueStore {
 
 /** A store that only one process may use at a time. */
 export interface SharedStore extends KeyValueStore {
-	/** Whether this process certainly has the store: false after it was suspended for long or lost its connection. */
+	/**
+	 * Whether this process certainly has the store. False after it was suspended for long or lost
+	 * its connection.
+	 */
 	readonly isHeld: boolean;
 	/** Resolves when it is known that this process still had the store after this call, or when `isHeld` is false. Never rejects. */
 	confirm(): Promise<void>;
-	/** Why nothing can be stored now, as far as it has been tried; null while all is well. Public. */
+	/**
+	 * Why nothing can be stored now, as far as it has been tried. Null if there is no problem.
+	 * Public.
+	 */
 	readonly trouble: string | null;
-	/** This process's term; null where no other process can reach the store. */
+	/** This process's term. Null if no other process can reach the store. */
 	readonly term: Term | null;
-	/** What the file or the table takes on disk, in bytes: of all stores in it. */
+	/** Size of the file or the table on disk, in bytes, for all stores in it. */
 	bytes(): Promise<number>;
 	/** Set where several processes have a part of one store each: this store is such a part. */
 	readonly parts?: StoreParts;
@@ -40,14 +49,14 @@ export interface SharedStore extends KeyValueStore {
 export interface Term {
 	/** Rises with each holder. */
 	readonly number: number;
-	/** What those show the holder that do not have the store. */
+	/** Secret that processes without the store present to the holder. */
 	readonly secret: string;
 }
 
 /** Another part of a store. */
 export interface OtherPart {
 	readonly part: string;
-	/** Whether its process is gone for so long that its part may be opened by another. */
+	/** Whether its process has been gone for so long that another process may open the part. */
 	readonly isLeft: boolean;
 }
 
@@ -58,65 +67,81 @@ export interface PartRecord {
 	readonly value: Buffer;
 }
 
-/** An account's records in one part, which the process of another part (`taker`, in its `term`) wants. */
+/**
+ * A request for an account's records in one part, from the process of another part (`taker`, in its
+ * `term`).
+ */
 export interface Wish {
 	readonly sender: string;
 	readonly taker: string;
 	readonly term: string;
 }
 
-/** The keys of a move that are still where they were: the other part has them too, or, if `isFenced`, a part has a new process. */
+/**
+ * The keys of a move that did not move. The other part has them too, or, if `isFenced`, a part has
+ * a new process.
+ */
 export interface Moved {
 	readonly left: readonly string[];
 	readonly isFenced: boolean;
 }
 
 /**
- * The parts of a store of which each process has one, as seen from its own. A record moves from part to part in one transaction,
- * and only while both belong to the processes that the move is between. All methods reject if the database does not answer.
+ * The parts of a store, as seen from one of them. Each process has one part. A record moves from
+ * part to part in one transaction, and only while both parts still belong to the processes of the
+ * move. All methods reject if the database does not respond.
  */
 export interface StoreParts {
 	/** The name of this process's part. */
 	readonly own: string;
-	/** The other parts that may hold anything. */
+	/** The other parts that may have records. */
 	others(): Promise<readonly OtherPart[]>;
-	/** What the other parts hold of an account, and under exactly `key`. Questions of one turn are one query. */
+	/**
+	 * The records of an account in the other parts, and those under exactly `key`. All calls in one
+	 * turn of the event loop share one query.
+	 */
 	ofSender(sender: string, key: string): Promise<readonly PartRecord[]>;
-	/** What this part holds of an account. */
+	/** The records of an account in this part. */
 	ownOf(sender: string): Promise<readonly PartRecord[]>;
 	/**
-	 * What all parts hold under keys that end with one of `hashes`, of an account; and what the others hold under exactly one of
-	 * `keys`. Asked over connections of its own, so that these look-ups can't delay anything else. They are
-	 * {@link StoreParts.lookups} at most.
+	 * The records of all parts that belong to an account and whose keys end with one of `hashes`,
+	 * and those of the other parts under exactly one of `keys`. The look-ups use separate
+	 * connections, {@link StoreParts.lookups} at most, so that they can't delay anything else.
 	 */
 	ofHashes(hashes: readonly string[], keys: readonly string[]): Promise<readonly PartRecord[]>;
 	/** How many look-ups by hash can be made at the same time. */
 	readonly lookups: number;
-	/** Which of these accounts other parts hold anything of. */
+	/** Those of `senders` that have records in other parts. */
 	alsoElsewhere(senders: readonly string[]): Promise<readonly string[]>;
-	/** Opens a part that its process has left; null if it has a process. */
+	/** Opens a part whose process has left it. Null if the part has a process. */
 	open(part: string): Promise<LeftPart | null>;
 	/** Moves records of this part to the taker, if it still wants them. */
 	give(keys: readonly string[], to: Wish): Promise<Moved>;
-	/** What the others want of this part. */
+	/** Open requests of the other parts for records of this one. */
 	wishes(): Promise<readonly Wish[]>;
 	/** Asks `parts` for an account's records. */
 	wish(sender: string, parts: readonly string[]): Promise<void>;
-	/** Takes a wish of this part's back. If it was granted, the records are here now; later it is not granted any more. */
+	/**
+	 * Withdraws a request of this part. If it was granted, the records are here now. It can't be
+	 * granted any more later.
+	 */
 	unwish(sender: string): Promise<void>;
-	/** Whether wishes of this part's for an account are still open. */
+	/** Whether requests of this part for an account are still open. */
 	isOpen(sender: string): Promise<boolean>;
-	/** Tells the taker that its wish was granted, as far as it can be. */
+	/** Reports to the taker that its request was granted, as far as possible. */
 	granted(wish: Wish): Promise<void>;
-	/** Sets the one listener, called soon after another part wants something of this one, or has granted it something. */
+	/**
+	 * Sets the only listener. It is called soon after another part requests records of this one, or
+	 * grants it some.
+	 */
 	onNews(listener: () => void): void;
 }
 
-/** A part without a process, in this one's hands. */
+/** A part without a process, which this process has opened. */
 export interface LeftPart extends SharedStore {
 	/** Moves records to this process's own part. */
 	moveHere(keys: readonly string[]): Promise<Moved>;
-	/** Closes it. `isEmpty`: whether nothing is left in it that anybody need look for. */
+	/** Closes it. `isEmpty`: whether it has no records left that others need to look for. */
 	leave(isEmpty: boolean): Promise<void>;
 }
 

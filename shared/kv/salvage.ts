@@ -1,4 +1,4 @@
-// The command that keeps what can be read of a damaged LMDB file: `--salvage`.
+// The command that keeps the readable entries of a damaged LMDB file: `--salvage`.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -9,20 +9,28 @@ import { markFormat } from "./format.ts";
 import { FolderInUseError, lockFolder, openLmdb } from "./lmdb.ts";
 import { type Change, type KeyValueStore, prefixRange } from "./port.ts";
 
-/** An entry whose key begins with `first` may be used only together with the one whose key begins with `second` instead. */
+/**
+ * An entry whose key begins with `first` may only be used together with the entry whose key begins
+ * with `second` instead.
+ */
 export interface EntryPair {
 	readonly first: string;
 	readonly second: string;
-	/** The prefix under which an entry is kept that has lost the other one. */
+	/** The prefix for an entry that has lost the other one. */
 	readonly aside: string;
 }
 
-/** How often a lock that another process has is tried for again, and the pause before, in ms. */
+/**
+ * Number of further attempts for a lock that another process has, and the pause before each, in ms.
+ */
 const [LOCK_TRIES, LOCK_PAUSE_MS] = [50, 100];
 /** Entries in one commit. */
 const BATCH = 1_000;
 
-/** Salvages the store in `folder`, and returns what was done, in one line. Throws DataFolderError or FolderInUseError. */
+/**
+ * Salvages the store in `folder`, and returns a report in one line. Throws DataFolderError or
+ * FolderInUseError.
+ */
 export async function salvageStore(folder: string, pair: EntryPair | null, now: Date): Promise<string> {
 	if (!existsSync(join(folder, DATA_FILE))) return `there is no store in ${folder}: nothing is changed`;
 	const unlock = await lock(folder);
@@ -43,7 +51,9 @@ export async function salvageStore(folder: string, pair: EntryPair | null, now: 
 	return `${read} entries are kept, ${lost}, and ${aside} are set aside, since what became of them can't be read; the damaged file is ${damaged}`;
 }
 
-/** The process that waits for the salvage locks the folder for as long as it looks at the file. */
+/**
+ * Retries, since a process that waits for the salvage locks the folder while it looks at the file.
+ */
 async function lock(folder: string): ReturnType<typeof lockFolder> {
 	for (let tries = LOCK_TRIES; ; tries--) {
 		try {
@@ -55,7 +65,7 @@ async function lock(folder: string): ReturnType<typeof lockFolder> {
 	}
 }
 
-/** Sets transactions aside whose state is lost: their users may have cancelled them. */
+/** Sets transactions aside if their state is lost, since their users may have cancelled them. */
 async function setAside(kv: KeyValueStore, { first, second, aside }: EntryPair): Promise<number> {
 	let count = 0;
 	let changes: Change[] = [];

@@ -1,4 +1,4 @@
-// Ends requests that are under way, by their owner.
+// Lets the owner of running requests end them.
 
 import { LinkedList } from "../linkedList.ts";
 import type { Abort } from "./httpClient.ts";

@@ -1,7 +1,7 @@
-// What an upstream did in the place of an answer, in a sentence for its operator: what was seen, and which setting to look at.
-// Nothing of an upstream's own text is in it, and of a URL its scheme and host alone.
+// Describes the failure of an upstream to its operator in one sentence: the symptom, and the
+// setting to check. The sentence has no text of the upstream, and only scheme and host of a URL.
 
-/** What was seen of an upstream that gave no JSON-RPC answer. */
+/** The symptoms of an upstream that gave no JSON-RPC answer. */
 export interface Symptom {
 	/** HTTP status, if there was an HTTP answer. */
 	readonly status?: number | undefined;
@@ -15,7 +15,7 @@ export interface Symptom {
 	readonly reason?: string | undefined;
 }
 
-/** What an upstream should be: a kind of server, what it speaks, and the method of the requests to it. */
+/** The expected upstream: a kind of server, its protocol, and the method of requests to it. */
 interface Expected {
 	readonly server: string;
 	readonly speech: string;
@@ -30,7 +30,10 @@ export const EVENT_STREAM: Expected = {
 	method: "GET",
 };
 
-/** By HTTP status: what to look at. `SETTING` is the setting that names the upstream; SERVER, SPEECH and METHOD are what it should be. */
+/**
+ * Advice by HTTP status. `SETTING` stands for the setting that names the upstream. SERVER, SPEECH
+ * and METHOD stand for the fields of {@link Expected}.
+ */
 const BY_STATUS: Readonly<Record<number, string>> = {
 	400: "it takes no such request: is SETTING the address of SERVER?",
 	401: "it wants other credentials: look at the key or password in SETTING",
@@ -48,7 +51,7 @@ const BY_STATUS: Readonly<Record<number, string>> = {
 	508: "requests come back: SETTING leads back to boost itself",
 };
 
-/** By the system's error code, when there was no HTTP answer. */
+/** Advice by the system's error code, if there was no HTTP answer. */
 const BY_REASON: Readonly<Record<string, string>> = {
 	ECONNREFUSED: "nothing listens there: is it up, and is the port of SETTING right?",
 	ENOTFOUND: "no such name: look at the host of SETTING",
@@ -70,7 +73,10 @@ const BY_REASON: Readonly<Record<string, string>> = {
 	HPE_INVALID_CONSTANT: "it speaks no HTTP there: look at the scheme and port of SETTING",
 };
 
-/** The sentence, such as "HTTP 403: it refuses this machine: look at …"; null if nothing more can be said. */
+/**
+ * The sentence, such as "HTTP 403: it refuses this machine: look at …". Null if there is no more to
+ * say.
+ */
 export function advice(setting: string, symptom: Symptom, expected = JSON_RPC): string | null {
 	const { status, reason } = symptom;
 	const text = status === undefined ? (BY_REASON[reason ?? ""] ?? null) : adviceOnAnswer(status, symptom);
@@ -98,7 +104,10 @@ function adviceOnAnswer(status: number, { type = "", encoding, location }: Sympt
 	return status >= 400 || status < 300 ? "no SPEECH: look at host and path of SETTING" : null;
 }
 
-/** Scheme and the end of the host of an absolute URL, whose other labels may be a key; null for any other text. */
+/**
+ * Scheme and the end of the host of an absolute URL. The other labels of the host may be a key.
+ * Null for any other text.
+ */
 function originOf(location: string | undefined): string | null {
 	if (location === undefined || !URL.canParse(location)) return null;
 	const { protocol, hostname } = new URL(location);
@@ -107,7 +116,7 @@ function originOf(location: string | undefined): string | null {
 	return `${protocol}//${labels.length > 2 ? "…" : ""}${labels.slice(-2).join(".")}`;
 }
 
-/** A code like "ECONNREFUSED"; if several addresses were tried, that of the first. */
+/** A code like "ECONNREFUSED". If several addresses were tried, it is that of the first. */
 export function systemCode(thrown: unknown): string | undefined {
 	const { code, errors } = (thrown ?? {}) as { code?: unknown; errors?: readonly unknown[] };
 	const found = code ?? (errors?.[0] as { code?: unknown } | undefined)?.code;

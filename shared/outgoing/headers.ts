@@ -1,12 +1,13 @@
-// The headers that every request which leaves this process has, and the reading of answers that are compressed all the same.
+// The headers of every outgoing request, and the unpacking of answers that are compressed although
+// we did not request it.
 
 import { promisify } from "node:util";
 import { brotliDecompress, inflateRaw, unzip } from "node:zlib";
 import { VERSION } from "../version.ts";
 
 /**
- * Hosts refuse clients without a name. No encoding is asked for: answers are short, and unpacking a long one costs more than
- * its bytes. https://www.rfc-editor.org/rfc/rfc9110#field.user-agent
+ * Hosts refuse clients without a name. We request no encoding: answers are short, and unpacking a
+ * long one costs more than its bytes. https://www.rfc-editor.org/rfc/rfc9110#field.user-agent
  */
 export const OUTGOING_HEADERS = {
 	"user-agent": `leeward/${VERSION}`,
@@ -43,7 +44,7 @@ export class EncodingError extends Error {
 	}
 }
 
-/** Unpacked, the answer has more bytes than it may. */
+/** The unpacked answer has more bytes than the limit. */
 export class TooLargeError extends Error {
 	readonly code = "TOO_LARGE";
 	constructor() {
@@ -52,7 +53,10 @@ export class TooLargeError extends Error {
 	}
 }
 
-/** Encodings of one answer at most: a header has room for thousands, each of which may cost `maxBytes` of work. */
+/**
+ * Maximum encodings of one answer. A header has room for thousands, each of which may cost
+ * `maxBytes` of work.
+ */
 const MOST_ENCODINGS = 5;
 
 type Unpack = (bytes: Buffer, options: { readonly maxOutputLength: number }) => Promise<Buffer>;
@@ -82,8 +86,8 @@ export function encodingsOf(header: string | undefined): readonly string[] {
 }
 
 /**
- * The bytes of an answer in the encodings of {@link encodingsOf}. Throws {@link EncodingError}, or {@link TooLargeError} as
- * soon as they are more than `maxBytes`.
+ * The bytes of an answer in the encodings of {@link encodingsOf}. Throws {@link EncodingError}, or
+ * {@link TooLargeError} as soon as they exceed `maxBytes`.
  */
 export async function unpacked(
 	bytes: Buffer,

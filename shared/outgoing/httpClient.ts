@@ -1,6 +1,6 @@
-// The one HTTP client: requests to nodes, builders, relays and fallbacks. A request's result is what came, or why nothing of use
-// came and whether anything of the request may have been sent. It pools connections and enforces deadlines and sizes; it does not
-// interpret answers and never retries.
+// The only HTTP client: requests to nodes, builders, relays and fallbacks. A request's result is
+// the answer, or the fault and whether any part of the request may have been sent. The client pools
+// connections and enforces deadlines and sizes. It does not interpret answers and never retries.
 
 import { type LookupFunction, Socket } from "node:net";
 import type { Dispatcher } from "undici";
@@ -18,13 +18,13 @@ type Headers = Readonly<Record<string, string>>;
 export interface HttpClientOptions {
 	/** An http(s) URL; its path, query and credentials are used and never printed. */
 	readonly url: string;
-	/** The most connections; further requests wait for one, within their deadlines. */
+	/** Maximum connections. Further requests wait for one, within their deadlines. */
 	readonly connections: number;
 	/** Default 64 MiB. */
 	readonly maxAnswerBytes?: number | undefined;
-	/** Ms for connecting, TLS included; then there is `noConnection`. Default 10 s. */
+	/** Ms for connecting, TLS included, until it fails as `noConnection`. Default 10 s. */
 	readonly connectMs?: number | undefined;
-	/** Of each request, beside our name. */
+	/** Headers of each request, beside our name. */
 	readonly headers?: Headers | undefined;
 }
 
@@ -49,30 +49,34 @@ export interface HttpRequest {
 	readonly check?: StartCheck | undefined;
 	/** Called when the answer begins. */
 	readonly onBegin?: (() => void) | undefined;
-	/** Takes the answer piece by piece; its result then has no body. */
+	/** Receives the answer piece by piece. The result then has no body. */
 	readonly stream?: StreamReader | undefined;
 }
 
 export interface StartCheck {
 	/**
-	 * Called right before the request is written; if false it fails as `withheld`. A request may have waited for a connection,
-	 * and the process may have been suspended meanwhile.
+	 * Called right before the request is written. If it returns false, the request fails as
+	 * `withheld`. A request may have waited for a connection, and the process may have been
+	 * suspended meanwhile.
 	 */
 	shouldSend?(): boolean;
 	/** Called when the first byte is about to be written. */
 	onSent?(): void;
 }
 
-/** Takes an answer that may go on for long. */
+/** Receives an answer that may continue for long. */
 export interface StreamReader {
 	/** Whether to read on. If not, the request ends here, as answered. */
 	readonly accepts: (head: HttpHead) => boolean;
 	readonly onBytes: (bytes: Buffer) => void;
-	/** Ms since the last bytes, until it fails as `timeout`. The first ones have the request's deadline. */
+	/**
+	 * Ms without any bytes until it fails as `timeout`. The first bytes have the request's
+	 * deadline.
+	 */
 	readonly silenceMs: number;
 }
 
-/** Tells a request that it must end. */
+/** Signals a request that it must end. */
 export interface Abort {
 	readonly isAborted: boolean;
 	/** Calls `listener` once on abort, at once if already aborted. Returns an unsubscribe function. */
@@ -91,9 +95,9 @@ export interface HttpAnswered extends HttpHead {
 }
 
 /**
- * Why there is no answer of use. `noConnection`: none could be had. `reset`: it ended midway. `timeout`: none before the
- * deadline. `unreadable`: no HTTP, or in an encoding that can't be read. `tooLarge`: more bytes than the limit. `withheld`:
- * `shouldSend` answered false.
+ * Why there is no usable answer. `noConnection`: no connection could be made. `reset`: it ended
+ * midway. `timeout`: none before the deadline. `unreadable`: no HTTP, or in an encoding that can't
+ * be read. `tooLarge`: more bytes than the limit. `withheld`: `shouldSend` returned false.
  */
 export type HttpFault = "noConnection" | "reset" | "timeout" | "unreadable" | "tooLarge" | "withheld";
 
@@ -102,22 +106,25 @@ export interface HttpFailed {
 	readonly fault: HttpFault;
 	/** Whether bytes of the request may have been sent, so that the upstream may have it. */
 	readonly sent: boolean;
-	/** What came of the answer; null if nothing did. */
+	/** The head of the answer; null if none arrived. */
 	readonly head: HttpHead | null;
 	/** The system's error code ("ECONNREFUSED"), if there is one. */
 	readonly reason: string | undefined;
 }
 
-/** Ended by the {@link Abort} of the request, or since the client was closed: not the upstream's fault. */
+/**
+ * Ended by the {@link Abort} of the request, or because the client was closed. Not the upstream's
+ * fault.
+ */
 export interface HttpAborted {
 	readonly kind: "aborted";
-	/** As of {@link HttpFailed}. */
+	/** As in {@link HttpFailed}. */
 	readonly sent: boolean;
 }
 
 export type HttpResult = HttpAnswered | HttpFailed | HttpAborted;
 
-/** What was seen, for {@link advice}. */
+/** The symptoms, for {@link advice}. */
 export function symptomOf(result: HttpAnswered | HttpFailed): Symptom {
 	const head = result.kind === "answered" ? result : result.head;
 	if (head === null) return { reason: result.kind === "failed" ? result.reason : undefined };
@@ -128,12 +135,17 @@ export function symptomOf(result: HttpAnswered | HttpFailed): Symptom {
 	return { status, type, encoding: firstOf(headers["content-encoding"]), location };
 }
 
-/** A block with all its transactions is some MiB, an answer to a wide eth_getLogs some more. */
+/**
+ * A block with all its transactions has some MiB, and an answer to a wide eth_getLogs a few more.
+ */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const CONNECT_MS = 10_000;
 /** How long an idle connection is kept, in ms. */
 const IDLE_MS = 30_000;
-/** Header values that HTTP can't carry are left out: undici would reject the request, which would count as a fault. */
+/**
+ * Header values that HTTP can't carry are omitted. undici would reject the request, which would
+ * count as a fault.
+ */
 const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
 
 /** A client of one upstream over HTTP/1.1. `close` ends its connections; requests in progress end as `aborted`. */
@@ -198,8 +210,9 @@ export class HttpClient {
 	}
 
 	/**
-	 * Uses new connections from now on; the old ones end with their requests. To be called when an upstream is available again:
-	 * it may never read from the connections that it accepted while it hung.
+	 * Uses new connections from now on. The old ones end with their requests. Must be called when
+	 * an upstream is available again, since it may never read from connections that it accepted
+	 * while it hung.
 	 */
 	renew(): void {
 		if (this.#closed) return;
@@ -216,7 +229,7 @@ export class HttpClient {
 
 const TOO_LATE: HttpFailed = { kind: "failed", fault: "timeout", sent: false, head: null, reason: undefined };
 
-/** undici's connector with our clock: its own timers are half a second off. */
+/** undici's connector with our clock, since its own timers are half a second off. */
 function timedConnector(
 	connectMs: number,
 	{ clock, lookup }: HttpClientDependencies,
@@ -263,7 +276,7 @@ interface HandlerParts {
 	/** The largest answer. */
 	readonly maxBytes: number;
 	readonly clock: Clock;
-	/** True once the client was closed, which then is the cause of any end. */
+	/** True once the client was closed. That is then the cause of any end. */
 	readonly isClosed: () => boolean;
 	readonly resolve: (result: HttpResult) => void;
 }
@@ -274,8 +287,9 @@ type Controller = Dispatcher.DispatchController;
 const ABANDONED = new Error("abandoned");
 
 /**
- * A handler for undici, which calls `onRequestStart` synchronously before it writes the first byte (see writeH1 in its
- * client-h1.js). If it was not called, or throws, no byte was sent and the connection can be used again.
+ * A handler for undici, which calls `onRequestStart` synchronously before it writes the first byte
+ * (see writeH1 in its client-h1.js). If it was not called, or throws, no byte was sent and the
+ * connection can be reused.
  */
 class RequestHandler implements Dispatcher.DispatchHandler {
 	readonly #request: HttpRequest;
@@ -302,7 +316,8 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 	onRequestStart(controller: Controller): void {
 		// A second start would send the request twice.
 		if (this.#isFinished || this.#sent) throw ABANDONED;
-		// After the process was suspended a connection that was made meanwhile is seen before the deadline.
+		// If the process was suspended, a connection that was made meanwhile is noticed before the
+		// deadline.
 		const isLate = this.#parts.clock.monotonic() > this.#until;
 		if (isLate || this.#request.check?.shouldSend?.() === false) {
 			this.#fail(isLate ? "timeout" : "withheld");
@@ -354,7 +369,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		else this.#fail(this.#sent ? faultOf(error) : "noConnection", systemCode(error));
 	}
 
-	/** No encoding was asked for, but proxies in between use one all the same. */
+	/** We request no encoding, but proxies in between use one all the same. */
 	#unpack(head: HttpHead, body: Buffer): void {
 		const encoding = firstOf(head.headers["content-encoding"]);
 		if (encoding === undefined) {
@@ -394,7 +409,7 @@ const NOTHING = Buffer.alloc(0);
 /** The fault for an error after the start. undici's parser errors have no codes, so their name is checked. */
 function faultOf(error: Error): HttpFault {
 	const { code, name, data } = error as { code?: unknown; name: string; data?: unknown };
-	// With data the bytes were not HTTP; without, the answer ended early.
+	// With data, the bytes were not HTTP. Without, the answer ended early.
 	const isNoHttp = name === "HTTPParserError" && data !== undefined && data !== "";
 	return isNoHttp || code === "UND_ERR_HEADERS_OVERFLOW" ? "unreadable" : "reset";
 }

@@ -1,6 +1,7 @@
-// Finds the addresses of upstreams by name. Node's own way blocks a thread of its pool for each question, two at a time, and
-// can't take one back, so two names that no server answers for would hold up all others. Here a question holds no thread, is
-// asked once at a time for each name, and what was found last is kept for as long as there is no newer answer.
+// Finds the addresses of upstreams by name. Node's own way blocks a thread of its pool for each
+// query, two at a time, and can't cancel one. Two names that no server answers for would delay all
+// others. Here a query blocks no thread, and each name has one query at a time. The last result
+// stays in use until there is a newer one.
 
 import { promises as dns, type LookupAddress, type LookupOptions } from "node:dns";
 import { readFileSync } from "node:fs";
@@ -10,19 +11,25 @@ import { type Clock, within } from "../clock.ts";
 export interface LookupOptionsOf {
 	/** Name servers as `address:port`. Default: the system's. */
 	readonly servers?: readonly string[];
-	/** The file of names that come before those of the servers. */
+	/** The file with names that take precedence over the servers. */
 	readonly hostsFile?: string;
 }
 
 const HOSTS_FILE = "/etc/hosts";
-/** For one question to one server, and how often it is asked, in ms. */
+/** Timeout of one query to one server in ms, and number of tries. */
 const ASK = { timeout: 800, tries: 2 };
-/** When no answer is expected any more, in ms. */
+/** Time after which we give up on an answer, in ms. */
 const DEADLINE_MS = 5_000;
-/** How long addresses are used without asking again: by their own time to live, within these bounds, in ms. */
+/**
+ * How long addresses are used without a new query: their own time to live, within these bounds, in
+ * ms.
+ */
 const LEAST_MS = 2_000;
 const MOST_MS = 60_000;
-/** How long a question with an older answer is waited for, and one kind of address for the other, in ms. */
+/**
+ * How long to wait for a query if there is an older answer, and for one kind of address after the
+ * other, in ms.
+ */
 const PATIENCE_MS = 200;
 const OTHER_KIND_MS = 50;
 
@@ -37,7 +44,10 @@ interface Name {
 	asking: Promise<Found> | null;
 }
 
-/** For `lookup` of sockets and of what makes them. One for a process: names are shared. */
+/**
+ * For `lookup` of sockets and of the clients that open them. One for a process, since all of them
+ * use the same names.
+ */
 export function createLookup(options: LookupOptionsOf, { clock }: { readonly clock: Clock }): LookupFunction {
 	const names = new Map<string, Name>();
 	let system: Promise<unknown> = Promise.resolve();
@@ -50,8 +60,8 @@ export function createLookup(options: LookupOptionsOf, { clock }: { readonly clo
 		} catch (thrown) {
 			if (isMute(thrown) || options.servers !== undefined) throw thrown;
 		}
-		// Servers don't know the name, or there are none: it may be short, or known to the system in another way. One at a time,
-		// so that a thread is left for others.
+		// Servers don't know the name, or there are none. The name may be short, or known to the
+		// system in another way. One query at a time, so that a thread remains free for others.
 		const asked = system.then(() => dns.lookup(host, { all: true }));
 		system = asked.catch(() => {});
 		return { addresses: await asked, until: clock.monotonic() + LEAST_MS };
@@ -110,13 +120,15 @@ function reply(
 	else callback(null, first.address, first.family);
 }
 
-/** Asks for both kinds of address; one of them is enough. Throws the servers' error, IPv4's first. */
+/**
+ * Queries both kinds of address; one of them is enough. Throws the servers' error, IPv4's first.
+ */
 async function askServers(
 	host: string,
 	servers: readonly string[] | undefined,
 	clock: Clock,
 ): Promise<Found> {
-	// New for each question, so that it knows the system's servers of now.
+	// A new resolver for each query, so that it uses the current servers of the system.
 	const resolver = new dns.Resolver(ASK);
 	if (servers !== undefined) resolver.setServers(servers);
 	const now = clock.monotonic();
@@ -143,7 +155,7 @@ async function askServers(
 	};
 }
 
-/** Whether no server said anything. */
+/** Whether no server gave any answer. */
 function isMute(thrown: unknown): boolean {
 	const { code } = thrown as { code?: unknown };
 	return code === "ETIMEOUT" || code === "ECANCELLED";
@@ -162,7 +174,7 @@ const LOOPBACK: readonly LookupAddress[] = [
 function inHostsFile(host: string, file: string): readonly LookupAddress[] {
 	let text: string;
 	try {
-		// Small, and read when a name is asked for, which is seldom.
+		// The file is small, and only read when a name is looked up, which is rare.
 		text = readFileSync(file, "utf8");
 	} catch {
 		text = "";

@@ -1,4 +1,5 @@
-// The URL of an upstream in parts: where requests go, and the path and credentials that each of them has.
+// The parts of an upstream's URL: the destination of requests, and the path and credentials of
+// each.
 
 import { authorizationOf } from "./headers.ts";
 
@@ -17,7 +18,7 @@ export interface UpstreamUrl {
 	pathOf(target: string): string;
 }
 
-/** Parses a URL. Throws TypeError if `text` is none. */
+/** Parses a URL. Throws TypeError if `text` is not one. */
 export function readUpstreamUrl(text: string): UpstreamUrl {
 	const url = new URL(text);
 	const { origin, host, pathname, search } = url;

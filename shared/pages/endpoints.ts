@@ -1,15 +1,18 @@
-// The submission paths on the home page: the choice of one, and the table that says what each shows, and to whom. Both are made
-// from the paths' policies. Pure.
+// The submission paths on the home page: the choice of one, and the table of the data that each
+// discloses, and to whom. Both are made from the paths' policies. Pure.
 
-/** What the pages need to know of a submission path. */
+/** The properties of a submission path that the pages use. */
 export interface Endpoint {
 	/** "/fast" */
 	readonly path: string;
-	/** What it is for, in a few words. */
+	/** Purpose of the path, in a few words. */
 	readonly about: string;
-	/** Which builders get it. */
+	/** The builders that receive it. */
 	readonly builders: "all" | "fullPrivacy";
-	/** When searchers see it: never; once its simulation emits events; or always, at once. */
+	/**
+	 * When it is disclosed to searchers: never; once its simulation emits events; or always, at
+	 * once.
+	 */
 	readonly sharing: "never" | "likely" | "always";
 	/** Whether builders may include it reverted. */
 	readonly mayRevert: boolean;
@@ -38,7 +41,7 @@ export function choices(endpoints: readonly Endpoint[]): string {
 		.join("\n");
 }
 
-/** The rows of the table of what each path shows. */
+/** The rows of the table of the data that each path discloses. */
 export function visibilityRows(endpoints: readonly Endpoint[]): string {
 	return endpoints
 		.map(({ path, builders, sharing, mayRevert }) => {

@@ -9,9 +9,12 @@ import { choices, type Endpoint, visibilityRows } from "./endpoints.ts";
 
 export interface Pages {
 	readonly find: PageFinder;
-	/** The page of an error for those who ask for pages; any other answer as it is. */
+	/** The page of an error for clients that request pages. Any other answer is unchanged. */
 	readonly error: (answer: HttpAnswer) => HttpAnswer;
-	/** `/` for those who ask for no page, such as load balancers, which check it unless told otherwise: always 200. */
+	/**
+	 * `/` for clients that request no page, such as load balancers, which check it by default.
+	 * Always 200.
+	 */
 	readonly root: Route;
 	/** Scripts and styles. */
 	readonly routes: readonly Route[];
@@ -28,7 +31,7 @@ export const PAGE_HEADERS = {
 	"content-security-policy": POLICY,
 	"x-content-type-options": "nosniff",
 	"referrer-policy": "no-referrer",
-	// The same path answers JSON to other clients.
+	// For other clients the same path answers JSON.
 	...VARY_ACCEPT,
 };
 const ASSETS = [
@@ -43,12 +46,16 @@ const TYPES: Readonly<Record<string, string>> = {
 	html: "text/html; charset=utf-8",
 };
 
-/** Boost streams to the relay what is not its own: there the relay's page has a path that boost has not. */
+/**
+ * Boost forwards requests to the relay unless it serves the path itself. So the relay's page has a
+ * second path, which boost does not serve.
+ */
 const OPERATOR_PATHS = { relay: ["/operator", "/relay/operator"], boost: ["/operator"] };
 
 /**
- * `reasons`: for the operator's page, the words for each reason that boost's breakers open for, of which the relay has none; null:
- * that page is not served. `explorerUrl`: where the pages link to what is public, without a slash at its end.
+ * `reasons`: for the operator's page, the words for each reason for which boost's breakers open.
+ * Empty for the relay. If null, that page is not served. `explorerUrl`: the explorer that the pages
+ * link to for public data, without a slash at its end.
  */
 export function createPages(
 	service: "relay" | "boost",
@@ -85,7 +92,7 @@ export function createPages(
 	};
 }
 
-/** What an error's status means to somebody in front of a browser, and what to do. */
+/** The title for an error's status in a browser, and advice to its user. */
 const ERRORS: Readonly<Record<number, readonly [title: string, advice: string]>> = {
 	400: ["That is not right", "Check the address in the browser's bar: what was expected stands below."],
 	404: ["Nothing is here", "Check the address, or begin at the home page."],
@@ -102,7 +109,7 @@ function errorPage(answer: HttpAnswer): HttpAnswer {
 	const { status, body, contentType, headers } = answer;
 	if (typeof body !== "string" || contentType !== undefined) return answer;
 	const { error } = JSON.parse(body) as { error?: unknown };
-	// Other JSON, such as that of /readyz, says more than a page of ours could.
+	// Other JSON, such as that of /readyz, has more details than our page could show.
 	if (typeof error !== "string") return answer;
 	const [title, advice] = ERRORS[status] ?? [STATUS_CODES[status] ?? "Error", ""];
 	const words = { status: String(status), title, advice, error: escaped(error) };

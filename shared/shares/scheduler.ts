@@ -1,5 +1,6 @@
-// Weighted fair queueing: the client that has used least is served next, however long the queues of others are (start-time fair
-// queueing: Goyal, Vin and Cheng, 1996). It also spreads bursts of work over turns of the event loop.
+// Weighted fair queueing: the client with the least usage is served next, however long the queues
+// of others are (start-time fair queueing: Goyal, Vin and Cheng, 1996). Also spreads bursts of work
+// over turns of the event loop.
 
 import TinyQueue from "tinyqueue";
 import type { Clock } from "../clock.ts";
@@ -15,11 +16,14 @@ export class OverloadedError extends Error {
 
 interface SchedulerOptions {
 	/**
-	 * Maximum number of running jobs. A client gets more than one only while as many slots stay free as it then uses, so at most
-	 * half, and a newcomer finds a free one.
+	 * Maximum number of running jobs. A client only gets one more if as many slots then stay free
+	 * as it uses. So it has at most half of them, and a newcomer finds a free one.
 	 */
 	readonly concurrency: number;
-	/** Maximum queued jobs. Above it, of the lowest priority that has any, the last job of the client with the most is shed. */
+	/**
+	 * Maximum queued jobs. Above it, the lowest priority that has any jobs sheds the last job of
+	 * the client with the most.
+	 */
 	readonly maxWaiting: number;
 	/** Checked before each job; if false, no job starts until {@link FairScheduler.resume} is called. */
 	readonly mayStart?: () => boolean;
@@ -28,7 +32,10 @@ interface SchedulerOptions {
 }
 
 export interface JobOptions {
-	/** Whose share the job counts for: an IPv4 address or a /56 network, from clientOf in shared/client.ts. */
+	/**
+	 * The client whose quota the job counts towards: an IPv4 address or a /56 network, from
+	 * clientOf in shared/client.ts.
+	 */
 	readonly client: string;
 	/** Above 0, in the same unit for all jobs of a scheduler: calls, gas. */
 	readonly cost: number;
@@ -56,7 +63,7 @@ export interface QueuedJob<T> {
 interface Job extends WaitingJob {
 	readonly start: () => Promise<void>;
 	readonly shed: (reason: unknown) => void;
-	/** False once it has started, was shed or withdrawn; its entry in the queue is then skipped. */
+	/** False once it has started, was shed or withdrawn. Its entry in the queue is then skipped. */
 	isWaiting: boolean;
 }
 
@@ -74,7 +81,9 @@ interface ClientQueue {
 	isInOrder: boolean;
 }
 
-/** When a client comes and there are this many, the usage of all that are idle is forgotten. */
+/**
+ * If this many clients are known when a new one comes, the usage of all idle clients is forgotten.
+ */
 const MAX_CLIENTS = 4_096;
 
 export class FairScheduler {
@@ -115,7 +124,8 @@ export class FairScheduler {
 		const result = new Promise<T>((resolve, reject) => {
 			const job: Job = {
 				options,
-				// Called in an executor, so that an error which `work` throws synchronously rejects the job too.
+				// Called in an executor, so that an error that `work` throws synchronously rejects
+				// the job too.
 				start: () => new Promise<T>((settle) => settle(work())).then(resolve, reject),
 				shed: reject,
 				isWaiting: true,
@@ -134,8 +144,9 @@ export class FairScheduler {
 	}
 
 	/**
-	 * Like {@link run} but without a result, for work that never rejects. Takes less memory, for long queues. Shedding is not
-	 * reported. Returns the queued job for {@link withdraw}, or null if it has started.
+	 * Like {@link run} but without a result, for work that never rejects. Uses less memory, for
+	 * long queues. Shedding is not reported. Returns the queued job for {@link withdraw}, or null
+	 * if it has started.
 	 */
 	enqueue(options: JobOptions, work: () => Promise<void>): WaitingJob | null {
 		const job: Job = { options, start: work, shed: NOTHING, isWaiting: true };
@@ -192,7 +203,7 @@ export class FairScheduler {
 		return this.#byPriority[urgent === true ? 0 : background === true ? 2 : 1];
 	}
 
-	/** A client may start a job if as many slots stay free as it then uses. */
+	/** A client may start a job if as many slots then stay free as it uses. */
 	readonly #mayRun = (client: string): boolean => {
 		const own = this.#runningOf.get(client) ?? 0;
 		return own === 0 || own + 1 <= this.#options.concurrency - this.#running - 1;
@@ -216,7 +227,7 @@ class ClientQueues {
 		queue.waiting += 1;
 		this.waiting += 1;
 		if (queue.isInOrder) return;
-		// An idle client saves up nothing.
+		// An idle client accumulates no credit.
 		queue.tag = Math.max(queue.tag, this.#now);
 		this.#push(queue);
 	}
@@ -270,7 +281,7 @@ class ClientQueues {
 		this.waiting -= 1;
 	}
 
-	/** Forgets what clients have used, when nothing waits or runs. */
+	/** Forgets the usage of clients when nothing waits or runs. */
 	clear(): void {
 		this.#byClient.clear();
 		this.#order = new TinyQueue<ClientQueue>([], earlier);
@@ -311,7 +322,7 @@ function earlier(a: ClientQueue, b: ClientQueue): number {
 	return a.tag - b.tag || a.seq - b.seq;
 }
 
-/** Work of one turn of the event loop, in ms, unless it is said otherwise; the rest waits for the next turn. */
+/** Default time for work in one turn of the event loop, in ms. The rest waits for the next turn. */
 const TURN_MS = 10;
 
 /** Work that may still be queued. */

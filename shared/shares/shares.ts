@@ -1,5 +1,6 @@
-// Counts what each client uses of a limited resource (connections, bytes, waits), with a limit for all clients and one for each.
-// Also lets equal calls of one client share one job. Clients are told apart by clientOf (client.ts).
+// Counts each client's usage of a limited resource (connections, bytes, waits), with a limit for
+// all clients and one for each. Also lets equal calls of one client have one job in common.
+// clientOf (client.ts) identifies the clients.
 
 import type { FairScheduler, JobOptions } from "./scheduler.ts";
 
@@ -57,13 +58,16 @@ export class Shares {
 		return over;
 	}
 
-	/** Takes `amount` regardless of limits, for example for what was acknowledged before a restart. */
+	/**
+	 * Takes `amount` regardless of limits, for example for transactions that were acknowledged
+	 * before a restart.
+	 */
 	takeAnyway(client: string, amount: number): void {
 		this.#taken += amount;
 		this.#held.set(client, this.of(client) + amount);
 	}
 
-	/** Releases what was taken. */
+	/** Releases `amount` that was taken. */
 	release(client: string, amount: number): void {
 		this.#taken -= amount;
 		const left = this.of(client) - amount;
@@ -71,13 +75,16 @@ export class Shares {
 		else this.#held.delete(client);
 	}
 
-	/** Usage as part of the limits, for metrics: of all clients, and of the client that uses most; 1 is full. */
+	/**
+	 * Usage as a fraction of the limits, for metrics: of all clients, and of the client with the
+	 * most. 1 is full.
+	 */
 	get fullness(): Fullness {
 		const { total, perClient } = this.#options;
 		return { all: this.#taken / total, client: this.of(this.largest() ?? "") / perClient };
 	}
 
-	/** The client that uses most, or null if there is none. */
+	/** The client with the highest usage, or null if there is none. */
 	largest(): string | null {
 		let largest: string | null = null;
 		for (const client of this.#held.keys()) {
@@ -87,7 +94,7 @@ export class Shares {
 	}
 }
 
-/** Limits the bytes in use, with waiting. */
+/** Limits the bytes in use. Callers can wait for free bytes. */
 export class ByteBudget {
 	readonly #shares: Shares;
 	readonly #blocked = new Set<() => void>();
@@ -99,7 +106,7 @@ export class ByteBudget {
 	/** Takes `bytes` for `client`. If they don't fit, returns false, and `retry` is called once bytes are released. */
 	take(client: string, bytes: number, retry: () => void): boolean {
 		const over = this.#shares.exceeded(client, bytes);
-		// More bytes than the whole budget are allowed if nothing else is held.
+		// More bytes than the whole budget are allowed if nothing else uses it.
 		const held = over === "client" ? this.#shares.of(client) : this.#shares.taken;
 		if (over !== null && held > 0) {
 			this.#blocked.add(retry);
@@ -109,7 +116,7 @@ export class ByteBudget {
 		return true;
 	}
 
-	/** Releases what was taken. */
+	/** Releases `bytes` that were taken. */
 	release(client: string, bytes: number): void {
 		this.#shares.release(client, bytes);
 		const blocked = [...this.#blocked];
@@ -123,7 +130,7 @@ export class ByteBudget {
 	}
 }
 
-/** One caller's part in a job. */
+/** One caller's membership in a job. */
 interface JobShare<T> {
 	/** The job's result; rejects like {@link FairScheduler.run}, and with {@link AbandonedError}. */
 	readonly answer: Promise<T>;
@@ -147,7 +154,7 @@ interface Waiting<T> {
 	readonly abandon: () => void;
 }
 
-/** Jobs of `scheduler` that several calls of one client may share. */
+/** Jobs of `scheduler` that several calls of one client may have in common. */
 export class SharedJobs<T> {
 	readonly #scheduler: FairScheduler;
 	readonly #waiting = new Map<string, Waiting<T>>();

@@ -1,5 +1,6 @@
-// Sends spans to a collector of OpenTelemetry's, by its SDK: OTLP over HTTP, as JSON. What can't be sent is dropped: a collector that is
-// out or slow costs a bounded queue and one line in the log.
+// Sends spans to an OpenTelemetry collector with OpenTelemetry's SDK: OTLP over HTTP, as JSON.
+// Spans that can't be sent are dropped. A collector that is down or slow costs a bounded queue and
+// one line in the log.
 
 import {
 	type Span as ApiSpan,
@@ -36,17 +37,20 @@ interface OtlpDependencies {
 	readonly log: Logger;
 }
 
-/** Spans that wait to be sent at most; later ones are dropped. */
+/** Maximum spans that wait to be sent. Later ones are dropped. */
 const MAX_WAITING = 2_048;
-/** How often what waits is sent, in ms. */
+/** Interval between two exports of waiting spans, in ms. */
 const SEND_MS = 1_000;
-/** How long one request may take, with its repetitions. */
+/** How long one request may take, including its retries, in ms. */
 const EXPORT_MS = 10_000;
-/** How long a stop waits for what is left. */
+/** How long a stop waits for the remaining spans, in ms. */
 const CLOSE_MS = 2_000;
 /** Transactions whose trace is remembered. */
 const REMEMBERED = 20_000;
-/** The time of spans is that of a clock that never goes back, unless it differs so much from the machine's, in ms. */
+/**
+ * Spans use the time of a clock that never goes back, unless it differs from the machine's clock by
+ * more than this, in ms.
+ */
 const MAX_DRIFT_MS = 20;
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 const ERRORS: ReadonlySet<string | undefined> = new Set(["failed", "unavailable"]);
@@ -86,7 +90,7 @@ class OtlpTraces implements Traces {
 	readonly #clock: Clock;
 	/** The header of a transaction's last submission, by its hash. */
 	readonly #submissions = recentlyUsed<string>(REMEMBERED);
-	/** What the monotonic time is behind the machine's, in ms. */
+	/** Time to add to the monotonic clock to get the machine's time, in ms. */
 	#offset = 0;
 
 	constructor(provider: TracerProvider, clock: Clock) {
@@ -98,7 +102,8 @@ class OtlpTraces implements Traces {
 	submission(name: SpanName, hash: string, parent: string | null): Span {
 		const before = this.#submissions.get(hash);
 		const span = new BegunSpan(this.#begin(name, parent), (fields) => {
-			// What becomes of the transaction is told in the trace that brought it.
+			// If the transaction was known already, its later spans stay in the trace of the
+			// submission that brought it.
 			if (fields.outcome === "known" && before !== undefined) this.#submissions.set(hash, before);
 			return this.#now();
 		});
@@ -137,7 +142,7 @@ class OtlpTraces implements Traces {
 		return this.#tracer.startSpan(name, { kind: KINDS[SPANS[name]], startTime }, context);
 	}
 
-	/** Ms since the epoch, with parts of them. */
+	/** Ms since the epoch, with fractions. */
 	#now(): number {
 		const monotonic = this.#clock.monotonic();
 		const machine = this.#clock.now();
@@ -188,7 +193,7 @@ function samplerOf({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: rati
 	return name === sampler ? root : new ParentBasedSampler({ root });
 }
 
-/** The exporter, of which the log says when the collector does not take what it is sent, and when it does again. */
+/** The exporter. Logs once when the collector rejects spans, and again when it accepts them. */
 function toldOnce(exporter: OTLPTraceExporter, log: Logger): SpanExporter {
 	let isWell = true;
 	return {

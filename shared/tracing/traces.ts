@@ -1,11 +1,11 @@
-// What a transaction's way is told as: the spans of one trace, from boost's request to each builder's answer. Nothing is told unless
-// a collector is set; otlp.ts, which is loaded only then, sends the spans to it.
+// The trace of a transaction: its spans, from boost's request to each builder's answer. Nothing is
+// recorded unless a collector is set. otlp.ts, which is only loaded then, sends the spans to it.
 
 /** All spans, with their kinds. */
 export const SPANS = {
 	/** A submission at boost, until its client is answered. */
 	"boost.submission": "server",
-	/** One attempt of boost's at our relay, and at the fallback. */
+	/** One attempt of boost to reach our relay, or the fallback. */
 	"boost.relay": "client",
 	"boost.fallback": "client",
 	/** A submission at an edge, until the core has answered. */
@@ -16,14 +16,14 @@ export const SPANS = {
 	/** The write to disk. */
 	"relay.store": "internal",
 	"relay.simulation": "internal",
-	/** One request to a builder, of the transaction alone or with a bid, or its cancel. */
+	/** One request to a builder: the transaction alone, or with a bid, or its cancel. */
 	"relay.delivery": "client",
 } as const;
 export type SpanName = keyof typeof SPANS;
 
 /**
- * The only attributes of a span, as those of a log line: no bytes of transactions, signatures, addresses or texts of others. They are
- * sent as `leeward.hash` and so on.
+ * The only attributes of a span. As in log lines, they have no bytes of transactions, signatures,
+ * addresses or texts of other servers. They are sent as `leeward.hash` and so on.
  */
 export interface SpanFields {
 	/** The id of the request. */
@@ -31,12 +31,12 @@ export interface SpanFields {
 	readonly hash?: string;
 	readonly path?: string;
 	readonly outcome?: string;
-	/** Of an error. */
+	/** Code of an error. */
 	readonly code?: string | number | undefined;
 	readonly builder?: string;
-	/** What a builder was sent. */
+	/** Kind of a request to a builder. */
 	readonly kind?: string;
-	/** The block it was for. */
+	/** The block that the request was for. */
 	readonly block?: number;
 }
 
@@ -48,24 +48,25 @@ export interface Span {
 	end(fields: SpanFields): void;
 }
 
-/** Where spans go. */
+/** The destination of spans. */
 export interface Traces {
-	/** False: nothing is told, and what a span would hold need not be made. */
+	/** False if nothing is recorded. Callers then need not make the data of a span. */
 	readonly isOn: boolean;
 	/**
-	 * Begins the submission of a transaction; `parent`: the header of who passed it on, if that is believed. Later spans of the
-	 * transaction are its parts. Null: nothing is told.
+	 * Begins the submission of a transaction. `parent`: the header from the sender that forwarded
+	 * it, if that sender is trusted. Later spans of the transaction are its children. Null if
+	 * nothing is recorded.
 	 */
 	submission(name: SpanName, hash: string, parent: string | null): Span | null;
-	/** Begins a part of a transaction's last submission here; null if none is known. */
+	/** Begins a child of a transaction's last submission here. Null if none is known. */
 	part(name: SpanName, hash: string): Span | null;
-	/** Tells a part that has just ended and took `ms`. */
+	/** Records a child that has just ended and took `ms`. */
 	past(name: SpanName, hash: string, ms: number, fields: SpanFields): void;
 	/** Sends what is left, within two seconds. */
 	close(): Promise<void>;
 }
 
-/** Tells nothing. */
+/** Records nothing. */
 export const NO_TRACES: Traces = {
 	isOn: false,
 	submission: () => null,

@@ -1,4 +1,4 @@
-// Asks a relay or boost by its public API what it knows of a transaction.
+// Reads the facts about a transaction from the public API of a relay or boost.
 
 import type { Clock } from "../clock.ts";
 import { parseNodeQuantity } from "../ethereum/hex.ts";
@@ -9,13 +9,13 @@ import { advice } from "../outgoing/advice.ts";
 import { HttpClient, symptomOf } from "../outgoing/httpClient.ts";
 import type { ChainFacts, Facts, Journal, Life } from "./story.ts";
 
-/** For each question, in ms. */
+/** Deadline of each request, in ms. */
 const DEADLINE_MS = 10_000;
 
-/** Nobody can be asked; the message is for whoever asks. */
+/** No server gave an answer. The message is for the user. */
 export class UnansweredError extends Error {}
 
-/** What is known of `hash` at `url`. Throws {@link UnansweredError}. */
+/** The facts about `hash` from the server at `url`. Throws {@link UnansweredError}. */
 export async function factsOf(hash: string, url: string, clock: Clock): Promise<Facts> {
 	const http = new HttpClient({ url, connections: 2 }, { clock });
 	const rpc = new JsonRpcClient({ url, timeoutMs: DEADLINE_MS }, { clock });

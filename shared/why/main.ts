@@ -1,5 +1,5 @@
-// `npm run why -- <hash>`: prints why a transaction did not land, as a running relay or boost knows it. Exits with 0 if it did, with 1
-// if it did not, and with 2 where that could not be asked.
+// `npm run why -- <hash>`: prints why a transaction did not land, as far as a running relay or
+// boost knows. Exits with 0 if it did, with 1 if it did not, and with 2 if no server could answer.
 
 import { systemClock } from "../clock.ts";
 import { readCommand } from "../commandLine.ts";
@@ -9,7 +9,7 @@ import { factsOf, UnansweredError } from "./asking.ts";
 import { hasLanded, story } from "./story.ts";
 
 const USUAL_URL = "http://127.0.0.1:8080";
-/** The exit code where it could not be asked. */
+/** The exit code if no server could answer. */
 const CANNOT_ASK = 2;
 const COMMAND = {
 	name: "npm run why",
@@ -21,7 +21,7 @@ const COMMAND = {
 	settings: [["RELAY_URL", `a relay, or boost, that is running; default ${USUAL_URL}`]],
 	wrongCode: CANNOT_ASK,
 } as const;
-/** Of what others tell nothing may move a terminal's cursor or colour it. */
+/** Characters of a server's answer that could move a terminal's cursor or colour its text. */
 const UNPRINTABLE = /[^\x20-\x7e]/g;
 
 async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {

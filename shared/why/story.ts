@@ -1,10 +1,11 @@
-// Why a transaction did not land, or that it did, in a paragraph. From what relay or boost tell anybody of it: its record, whose
-// words these are, its events, and where these leave a question, the chain. Pure.
+// Explains in a paragraph why a transaction did not land, or that it did. It uses the public data
+// of relay or boost: the record, whose words it quotes, and the events. It uses the chain for
+// questions that these leave open. Pure.
 
 import { builderAnswers, counted } from "../builderAnswers.ts";
 import { MINED_STAGES, RELAY_OUT, type StatusRecord } from "../ethereum/statusRecord.ts";
 
-/** An event of `GET /tx/{hash}/events`, as far as it is told here. */
+/** The fields of an event of `GET /tx/{hash}/events` that are used here. */
 interface LifeEvent {
 	readonly type: string;
 	readonly at: string;
@@ -26,43 +27,45 @@ export interface Life {
 
 /** The fields of `GET /tx/{hash}/journal` that are read here. */
 export interface Journal {
-	/** What the fallback has of it: `absent` where it never got it. */
+	/** State of the transaction at the fallback. `absent` if the fallback never received it. */
 	readonly fallback: string;
 	readonly fallbackSince: string | null;
 }
 
-/** What is known of the chain; null: it was not told. */
+/** Facts from the chain. Null if the node did not report them. */
 export interface ChainFacts {
-	/** Of a pending transaction. In wei. */
+	/** Fee of a pending transaction, in wei. */
 	readonly maxFeePerGas: bigint | null;
 	readonly maxPriorityFeePerGas: bigint | null;
 	readonly nonce: number | null;
 	/** The next nonce of its sender on the chain. */
 	readonly nextNonce: number | null;
 	readonly head: number | null;
-	/** Of the head, in wei. */
+	/** Base fee of the head, in wei. */
 	readonly baseFee: bigint | null;
-	/** The block that the chain has it in. */
+	/** The block of the chain that contains it. */
 	readonly minedIn: number | null;
 }
 
 export interface Facts {
 	readonly record: StatusRecord;
-	/** Null: nobody tells it now. */
+	/** Null if no server reports it now. */
 	readonly life: Life | null;
-	/** Boost's; null: it is not boost that was asked, or it did not take the transaction. */
+	/**
+	 * Boost's journal. Null if the server is not boost, or if boost did not accept the transaction.
+	 */
 	readonly journal: Journal | null;
 	readonly chain: ChainFacts;
 }
 
-/** What to check where nobody knows the hash. */
+/** Advice if no server knows the hash. */
 const NOT_KNOWN = [
 	"Nobody here has ever seen it, or not for a week. Check the hash, letter by letter; that this is the relay, and the chain, to",
 	"which it was sent; and what the wallet was answered: only a hash as the answer says that it was taken, and a refusal is in",
 	"the relay's log as `transaction refused`, with its code.",
 ].join(" ");
 
-/** Why it waits, by the reason of its event `queued`. */
+/** Why it waits, by the reason in its event `queued`. */
 const WAITS: Readonly<Record<string, string>> = {
 	nonceGap: "an earlier nonce of its sender is missing",
 	behindHeld: "an earlier transaction of its sender is held, and goes first",
@@ -107,7 +110,7 @@ function outcome(facts: Facts): string {
 	return `It has not landed${isOver(record) ? "" : " yet"}: it is ${state}${why}.`;
 }
 
-/** What the fallback has of it. It does not say which builders it sent it to. */
+/** Its state at the fallback, which does not report the builders that it sent it to. */
 function fallbackOf({ fallback, fallbackSince }: Journal): readonly string[] {
 	if (fallback === "absent") return [];
 	const since = fallbackSince === null ? "" : ` since ${fallbackSince}`;
@@ -120,7 +123,7 @@ function isOver({ stage = "" }: StatusRecord): boolean {
 	return ["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"].includes(stage);
 }
 
-/** What came of it, in the order of its stages. */
+/** Its history, in the order of its stages. */
 function lifeOf({ record, journal }: Facts, { events, cancels, omitted }: Life): readonly string[] {
 	const of = (type: string) => events.filter((event) => event.type === type);
 	const received = of("received").at(-1);
@@ -193,10 +196,10 @@ function sending(events: readonly LifeEvent[], omitted: number, journal: Journal
 	return isCarried ? "The relay sent it to no builder." : "It was sent to no builder.";
 }
 
-/** The stages in which it is, or soon will be, with the builders. */
+/** The stages in which builders have it, or soon will. */
 const SENT: ReadonlySet<string> = new Set(["PENDING", "SHARED", "BROADCAST"]);
 
-/** Where its fees are why, or may be. */
+/** Reports its fees if they are, or may be, the reason. */
 function feesOf({ stage = "" }: StatusRecord, chain: ChainFacts): readonly string[] {
 	const { maxFeePerGas, maxPriorityFeePerGas, baseFee, head } = chain;
 	if (maxFeePerGas === null || baseFee === null) return [];
@@ -208,7 +211,7 @@ function feesOf({ stage = "" }: StatusRecord, chain: ChainFacts): readonly strin
 	return [`${fees}, so it pays the builder ${gwei(tip)} gwei for each unit of gas.`];
 }
 
-/** Where nonces before its own are missing on the chain. */
+/** Reports its nonce if earlier nonces of its sender are missing on the chain. */
 function nonceOf({ nonce, nextNonce }: ChainFacts): readonly string[] {
 	if (nonce === null || nextNonce === null || nonce <= nextNonce) return [];
 	return [`Its nonce is ${nonce}, and the next one of its sender on the chain is ${nextNonce}.`];

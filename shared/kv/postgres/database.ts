@@ -35,9 +35,15 @@ const CONNECT_MS = 3_000;
 const QUERY_MS = 5_000;
 /** Backoff after a failed connection: first and maximum, in ms, with jitter. */
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [100, 2_000];
-/** Names of faults beside those of statements: the database does not answer, or it refuses new connections. */
+/**
+ * Names of faults beside those of statements: the database does not respond, or it refuses new
+ * connections.
+ */
 const [ANSWER, CONNECTION] = ["answer", "connection"];
-/** Refusals that end, since these are tried again and again. The statements are those of postgres.ts and lease.ts. */
+/**
+ * Only their refusals count as faults, since these are tried again and again, so that the fault can
+ * end. The statements are those of postgres.ts and lease.ts.
+ */
 const REPEATED: ReadonlySet<string> = new Set([CONNECTION, "write", "lease"]);
 
 /** A pool of connections to one database. */
@@ -50,10 +56,10 @@ export class Database {
 	readonly #waiting: { readonly resolve: () => void; readonly reject: (thrown: unknown) => void }[] = [];
 	#address: DatabaseAddress;
 	#pauseMs = 0;
-	/** Until then no connection is tried (monotonic ms), and why. */
+	/** Until `until` (monotonic ms) no connection is tried, because of `why`. */
 	#backoff = { until: Number.NEGATIVE_INFINITY, why: new DatabaseDownError("closed") as Fault };
 	readonly #faults: Faults;
-	/** Whether a connection has kept its session. */
+	/** Whether a connection was found to keep its session. */
 	#hasSessions = false;
 
 	constructor(options: DatabaseOptions, dependencies: { readonly clock: Clock }) {
@@ -64,17 +70,19 @@ export class Database {
 		this.#address = databaseAddress(options.url, options.verify);
 	}
 
-	/** Why it can't be used; null while it can. Public, so without its host. */
+	/** Why the database can't be used. Null while it can. Public, so without its host. */
 	get trouble(): string | null {
 		return this.#faults.latest?.message ?? null;
 	}
 
-	/** Logs from now on why it can't be used, and when it can again. */
+	/** From now on logs why it can't be used, and when it can again. */
 	tellBy(log: Logger): void {
 		this.#faults.logTo(log);
 	}
 
-	/** Rejects with DatabaseDownError if there is no answer within `ms`, or at once during a backoff. */
+	/**
+	 * Rejects with DatabaseDownError if no answer comes within `ms`, or at once during a backoff.
+	 */
 	async query(query: Query, ms = QUERY_MS): Promise<Rows> {
 		const until = this.#clock.monotonic() + ms;
 		const client = await this.connect(ms);
@@ -92,12 +100,15 @@ export class Database {
 		}
 	}
 
-	/** For a statement on a connection of {@link connect}: it has worked. */
+	/** Records that a statement on a connection of {@link connect} has worked. */
 	worked(statement: string): void {
 		this.#faults.worked(statement);
 	}
 
-	/** For a statement on a connection of {@link connect}: it has failed. Returns the fault if it was refused. */
+	/**
+	 * Records that a statement on a connection of {@link connect} has failed. Returns the fault if
+	 * it was refused.
+	 */
 	refused(statement: string, thrown: unknown): Fault | null {
 		const fault = refusalIn(thrown, this.#address.host);
 		if (fault !== null && REPEATED.has(statement)) this.#faults.failed(statement, fault);
@@ -126,7 +137,8 @@ export class Database {
 				(late) => late.release(),
 				() => {},
 			);
-			// It was still waiting for a slot: the calls before it are slow, but the database is not down.
+			// The call was still waiting for a slot. The calls before it are slow, but the database
+			// is not down.
 			if (isWaiting && thrown instanceof DeadlineError) {
 				throw new DatabaseDownError("all connections are busy");
 			}
@@ -202,7 +214,7 @@ export class Database {
 			onConnect: async (client) => {
 				if (!this.#hasSessions) await needSession(client, options, { clock: this.#clock, host });
 				this.#hasSessions = true;
-				// As a parameter of the connection PgBouncer would refuse it.
+				// PgBouncer would refuse it as a parameter of the connection.
 				await client.query(`SET statement_timeout = ${QUERY_MS}`);
 			},
 		});

@@ -1,9 +1,9 @@
-// Errors of the database with our own messages, since the database's may name hosts and users. Messages may be shown to anybody;
-// the host is beside them, for the log.
+// Errors of the database with our own messages, since the database's may name hosts and users.
+// Messages are public. The host is a separate property, for the log.
 
 import { advice } from "../../outgoing/advice.ts";
 
-/** What the log tells of a fault beside its message; see safeError. */
+/** Details of a fault for the log beside its message; see safeError. */
 interface Seen {
 	/** Host and port; undefined for a socket of this machine. */
 	readonly host?: string | undefined;
@@ -80,7 +80,9 @@ export function isDown(thrown: unknown): boolean {
 const NO_PASSWORD = /^SASL: .*password must be/;
 const CREDENTIALS = "a user and password that it knows; set them in DATABASE_URL and restart";
 
-/** What the operator must provide, by SQLSTATE or by Node's code for a certificate error. */
+/**
+ * Expectation that the operator must fulfil, by SQLSTATE or by Node's code for a certificate error.
+ */
 const EXPECTED: readonly (readonly [RegExp, string])[] = [
 	[/^28/, CREDENTIALS],
 	[/^53100$/, "room on its disk"],
@@ -92,7 +94,7 @@ const EXPECTED: readonly (readonly [RegExp, string])[] = [
 	],
 ];
 
-/** The refusal for an error of pg; null if it is not a refusal. */
+/** The refusal for an error of pg. Null if it is not a refusal. */
 export function refusedError(thrown: unknown, host?: string): DatabaseRefusedError | null {
 	if (thrown instanceof DatabaseRefusedError) return thrown;
 	if (thrown instanceof Error && NO_PASSWORD.test(thrown.message)) {
@@ -104,15 +106,18 @@ export function refusedError(thrown: unknown, host?: string): DatabaseRefusedErr
 	return expected === undefined ? null : new DatabaseRefusedError(code, expected, host);
 }
 
-/** The SQLSTATE of a write to a server that takes reads alone. */
+/** The SQLSTATE of a write to a server that only accepts reads. */
 const READ_ONLY = "25006";
 
-/** The fault of a statement or login that the server refuses though it answers others; null for any other error. */
+/**
+ * The fault of a statement or login that the server refuses although it accepts others. Null for
+ * any other error.
+ */
 export function refusalIn(thrown: unknown, host?: string): DatabaseRefusedError | DatabaseDownError | null {
 	return codeOf(thrown) === READ_ONLY ? downError(thrown, host) : refusedError(thrown, host);
 }
 
-/** What a server that can't be used does, by SQLSTATE. */
+/** The state of a server that can't be used, by SQLSTATE. */
 const DOES: readonly (readonly [RegExp, string])[] = [
 	[/^08P01$/, "a pooler such as PgBouncer refuses the connection: its log has the reason"],
 	[/^57P01$/, "it is shutting down"],

@@ -10,11 +10,11 @@ export type Fault = DatabaseDownError | DatabaseRefusedError;
 export class Faults {
 	readonly #clock: Clock;
 	#log: Logger | null = null;
-	/** By what fails; the latest one is the last. */
+	/** The faults by the failing operation, the latest one last. */
 	readonly #current = new Map<string, Fault>();
-	/** Messages that the log has of this outage. */
+	/** Messages that were logged in this outage. */
 	readonly #logged = new Set<string>();
-	/** Monotonic time of the outage's begin, in ms. */
+	/** Monotonic time of the outage's start, in ms. */
 	#since = 0;
 
 	constructor(dependencies: { readonly clock: Clock }) {

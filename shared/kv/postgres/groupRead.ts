@@ -1,11 +1,12 @@
-// Groups reads of single values, or of what belongs to a key, into common queries: those of one turn of the event loop, and those that
-// arrive while queries are running. Each query costs a process more than what it reads.
+// Groups reads of single values, or of the values of a key, into common queries. A query has the
+// reads of one turn of the event loop, and those that arrive while queries are running. Each query
+// costs a process more than reading its values.
 
 import { nextTurn } from "../../clock.ts";
 
-/** Values of one query at most. */
+/** Maximum values of one query. */
 const MAX_KEYS = 256;
-/** Queries at the same time, so that one that is slow does not hold up all others. */
+/** Queries at the same time, so that a slow one does not delay all others. */
 const AT_ONCE = 2;
 
 interface Read<T> {
@@ -20,7 +21,7 @@ export class GroupRead<T = Buffer> {
 	#running = 0;
 	#isDue = false;
 
-	/** `query` resolves to the values that there are, by their keys. */
+	/** `query` resolves to the existing values, by their keys. */
 	constructor(query: (keys: readonly string[]) => Promise<ReadonlyMap<string, T>>) {
 		this.#query = query;
 	}

@@ -1,10 +1,11 @@
-// Reads who has a store, for a process that does not: where the holder is reached, and what it wants to be shown.
+// Reads the current holder of a store, for a process that does not have it: the holder's URL, and
+// the secret to present to it.
 
 import type { Clock } from "../../clock.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { refusedError } from "./errors.ts";
 
-/** Who has a store now, or had it last. */
+/** The process that has a store now, or had it last. */
 export interface Holder {
 	/** Rises with each holder. */
 	readonly term: number;
@@ -16,7 +17,7 @@ export interface Holder {
 const READ = "SELECT epoch, address, secret FROM leeward_holder WHERE store = $1 AND address IS NOT NULL";
 /** Deadline of one reading, in ms. */
 const READ_MS = 1_000;
-/** Of the first one, which looks for a pooler too. */
+/** Deadline of the first one, which also checks for a pooler. */
 const TRY_MS = 5_000;
 
 /** Reads the row of one store. */
@@ -32,7 +33,10 @@ export class HolderReader {
 		this.#database = new Database(options, dependencies);
 	}
 
-	/** The holder; null if nobody has had the store, or nobody tells where it is reached. Throws as `Database` does. */
+	/**
+	 * The holder. Null if no process has had the store, or if the holder gives no URL. Throws as
+	 * `Database` does.
+	 */
 	async read(ms = READ_MS): Promise<Holder | null> {
 		const query = { name: "holder", text: READ, values: [this.#store] };
 		const [row] = await this.#database.query(query, ms);
@@ -40,7 +44,10 @@ export class HolderReader {
 		return { term: Number(row.epoch), address: String(row.address), secret: String(row.secret) };
 	}
 
-	/** Throws DatabaseRefusedError if the database takes nobody by this URL; any other fault is for later. */
+	/**
+	 * Throws DatabaseRefusedError if the database refuses this URL. Ignores any other fault, which
+	 * later reads report.
+	 */
 	async tryOut(): Promise<void> {
 		try {
 			await this.read(TRY_MS);

@@ -1,6 +1,7 @@
-// Lets only one process at a time write to a store, across machines. The lock is an advisory lock, which ends with the session of
-// its process. A row also holds an expiry time, for a suspended process that keeps its session, and the term (its number, the epoch,
-// and a random secret), the fencing token by which writes of a former holder fail.
+// Lets only one process at a time write to a store, across machines. The lock is an advisory lock,
+// which ends with the session of its process. A row adds an expiry time, for a suspended process
+// that keeps its session. It also has the term (its number, the epoch, and a random secret). The
+// term is the fencing token by which writes of a former holder fail.
 
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
@@ -11,9 +12,9 @@ import { StoreInUseError, StoreLostError } from "./errors.ts";
 
 export interface LeaseOptions {
 	readonly store: string;
-	/** Where the holder is reached by those that wait, as its row tells them. Default: nowhere. */
+	/** The holder's URL for processes that wait, which they read from its row. Default: none. */
 	readonly address?: string | undefined;
-	/** How long it is held without renewal, in ms. Default 6,000. */
+	/** How long the lease lasts without renewal, in ms. Default 6,000. */
 	readonly ttlMs?: number;
 	/** How {@link Lease.take} waits for another process to end. Default: for two seconds. */
 	readonly patience?: Patience;
@@ -31,9 +32,15 @@ interface LeaseDependencies {
 	readonly database: Database;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Called once if another process has taken the lease; this one's memory of the store is then out of date. */
+	/**
+	 * Called once if another process has taken the lease. This process's memory of the store is
+	 * then out of date.
+	 */
 	readonly onLost: () => void;
-	/** Called with each new session, which lives as long as the lease is held by it. */
+	/**
+	 * Called with each new session. The session lives as long as this process holds the lease by
+	 * it.
+	 */
 	readonly onSession?: (session: pg.PoolClient) => void;
 }
 
@@ -44,8 +51,8 @@ const WAIT_MS = 2_000;
 const RENEWALS = 4;
 
 /**
- * How long a renewal is waited for at least that must confirm the lease, in ms: what is sent for a head should not be lost where the
- * database pauses just then.
+ * Minimum time to wait for a renewal that must confirm the lease, in ms. Otherwise a short pause of
+ * the database would lose the deliveries for a new head.
  */
 const CONFIRM_MS = 4_000;
 
@@ -56,7 +63,7 @@ const POLL_MS = 100;
 /** Between two attempts to get a session again. */
 const RETRY_MS = 250;
 
-/** What its renewal is called in the database's faults. */
+/** Name of its renewal in the database's faults. */
 const LEASE = "lease";
 
 /** The first key of the advisory lock, so that it differs from locks of other programs. */
@@ -64,8 +71,8 @@ const LOCK_CLASS = 713_351;
 /** The key includes the schema, so that each schema of a database has separate leases. */
 const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' || $2)) AS got";
 /**
- * A term as SQL: its number and its secret. The number alone may come twice, after a standby was promoted that lacked the last term's
- * commit, or a backup was restored.
+ * A term as SQL: its number and its secret. The number alone may repeat, after a backup was
+ * restored, or after the promotion of a standby that lacked the last term's commit.
  */
 export const TERM = "(epoch || ' ' || secret)";
 const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until, address, secret)
@@ -77,7 +84,10 @@ const KEEP = `UPDATE leeward_holder
 	SET pid = pg_backend_pid(), until = clock_timestamp() + $3 * interval '1 millisecond'
 	WHERE store = $1 AND ${TERM} = $2 RETURNING epoch`;
 const CHECK = `SELECT epoch FROM leeward_holder WHERE store = $1 AND ${TERM} = $2`;
-/** Ends the session of a holder whose lease has expired, which keeps the lock while its process is suspended. */
+/**
+ * Ends the session of a holder whose lease has expired. While its process is suspended, that
+ * session keeps the lock.
+ */
 const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_locks l
 	JOIN pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()
 	WHERE h.store = $2 AND h.until < clock_timestamp()
@@ -85,14 +95,17 @@ const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_lock
 	AND l.objid = (hashtext(current_schema() || ' ' || $2)::bigint & 4294967295)::oid
 	AND a.state_change < clock_timestamp() - $3 * interval '1 millisecond'`;
 
-/** In ms: by the monotonic clock, and since the epoch by the machine's. */
+/** In ms: by the monotonic clock, and since the epoch by the machine's clock. */
 interface Moment {
 	readonly monotonic: number;
 	readonly now: number;
 }
 
 export class Lease {
-	/** What those that wait show the holder, and no other term has. Nobody else can read the row. */
+	/**
+	 * Secret that waiting processes present to the holder. It differs for each term, and others
+	 * can't read the row.
+	 */
 	readonly secret = randomBytes(SECRET_BYTES).toString("hex");
 	readonly #store: string;
 	readonly #address: string | null;
@@ -101,9 +114,12 @@ export class Lease {
 	readonly #dependencies: LeaseDependencies;
 	#session: pg.PoolClient | null = null;
 	#epoch: string | null = null;
-	/** In ms, by the monotonic clock and by the machine's. A paused virtual machine may notice the pause by the second alone. */
+	/**
+	 * In ms, by the monotonic clock and by the machine's. After a pause of a virtual machine, only
+	 * the second may show it.
+	 */
 	#heldUntil: Moment = { monotonic: Number.NEGATIVE_INFINITY, now: Number.NEGATIVE_INFINITY };
-	/** Those that wait for a renewal that began at `since` or later. */
+	/** Callers that wait for a renewal that began at `since` or later. */
 	#unconfirmed: { readonly since: number; readonly confirm: () => void }[] = [];
 	#timer: Timer | null = null;
 	#renewing: Promise<void> | null = null;
@@ -122,16 +138,17 @@ export class Lease {
 		return !this.#isOver && this.#session !== null && this.#leftMs > 0;
 	}
 
-	/** For how long it is trusted without a renewal, in ms. */
+	/** Remaining time for which the lease is trusted without a renewal, in ms. */
 	get #leftMs(): number {
 		const { clock } = this.#dependencies;
 		return Math.min(this.#heldUntil.monotonic - clock.monotonic(), this.#heldUntil.now - clock.now());
 	}
 
 	/**
-	 * Renews it now. Resolves when a renewal that begins from now on has succeeded, or when it is not held any more and some seconds
-	 * have passed. No clock of a machine that was paused shows for certain that another process has taken the lease; the database
-	 * does.
+	 * Renews it now. Resolves when a renewal that begins from now on has succeeded. Without one it
+	 * resolves when the lease has run out, after at least {@link CONFIRM_MS}, or at once if it is
+	 * lost. After a pause of the machine, no clock shows for certain whether another process has
+	 * taken the lease. Only the database does.
 	 */
 	async confirm(): Promise<void> {
 		if (this.#isOver) return;
@@ -148,7 +165,7 @@ export class Lease {
 		return Number(this.#epoch);
 	}
 
-	/** The fencing token for writes, as {@link TERM} has it. Throws {@link StoreLostError}. */
+	/** The fencing token for writes, in the form of {@link TERM}. Throws {@link StoreLostError}. */
 	get term(): string {
 		return this.#termOf(this.number);
 	}
@@ -183,7 +200,7 @@ export class Lease {
 		this.#keep(session, begun);
 	}
 
-	/** To be called if a read or write shows that another process has the lease. */
+	/** Must be called if a read or write shows that another process has the lease. */
 	lost(): void {
 		if (this.#isOver) return;
 		this.#end();

@@ -1,5 +1,6 @@
-// A store in parts, for a process of which several run on one database: each has a part of its own, with its own lease, reads
-// the others, and moves records between them. A part is a store by its name: "boost", "boost/2" and so on.
+// A store in parts, if several processes of one kind run on one database. Each process has its own
+// part with its own lease, reads the others, and moves records between them. A part is a store with
+// a name such as "boost" or "boost/2".
 
 import type pg from "pg";
 import type { LeftPart, Moved, OtherPart, PartRecord, SharedStore, Wish } from "../port.ts";
@@ -17,21 +18,21 @@ import {
 
 type PartOptions = Pick<PostgresOptions, "url" | "verify" | "store">;
 
-/** The most parts. */
+/** Maximum number of parts. */
 const MAX_PARTS = 64;
-/** A part may be opened by another process when its own has said nothing for so long. */
+/** Another process may open a part whose own process has not renewed its lease for this long. */
 const LEFT_MS = 10_000;
-/** A holder renews its row at least this long before that runs out: see RENEWALS of lease.ts. */
+/** A holder renews its row at least this long before it expires: see RENEWALS of lease.ts. */
 const LEAST_LEFT_MS = (TTL_MS * 3) / 4;
 const CHANNEL = "leeward_parts";
-/** Connections for look-ups by hash, which clients can ask for without end. */
+/** Connections for look-ups by hash, which clients can request without a limit. */
 const LOOKUPS = 2;
-/** Deadline of one question: clients wait for it. */
+/** Deadline of one query, since clients wait for it. */
 const QUERY_MS = 1_000;
-/** Of a move, which nobody waits for as long. */
+/** Deadline of a move, which no client waits for. */
 const MOVE_MS = 5_000;
 
-/** `until` of a part that holds nothing is -infinity, and of one that was left in order long ago. */
+/** `until` is -infinity for an empty part, and long past for a part that was left in order. */
 const OTHERS = `SELECT store, until < clock_timestamp() - $3 * interval '1 millisecond' AS left
 	FROM leeward_holder WHERE (store = $2 OR store LIKE $2 || '/%') AND store <> $1 AND isfinite(until)`;
 /** $1: the own part, $2: the whole store's name, $3: keys of the other parts. */
@@ -45,8 +46,9 @@ const OF_HASHES = `SELECT store, key, value, sender FROM leeward_store
 	WHERE right(key, 66) = ANY($4::text[]) AND sender IS NOT NULL ${OF_KEYS}`;
 const ELSEWHERE = "SELECT DISTINCT sender FROM leeward_store WHERE sender = ANY($2::text[]) AND store <> $1";
 /**
- * Both parts' rows stay locked until the commit, so that neither gets a new process in between. With an account ($6) only what the
- * taker still wants: a wish that was taken back is never granted.
+ * Both parts' rows stay locked until the commit, so that neither gets a new process in between.
+ * With an account ($6), only moves records that the taker still requests: a withdrawn request is
+ * never granted.
  */
 const MOVE = `WITH terms AS MATERIALIZED (
 		SELECT 1 FROM leeward_holder WHERE (store = $1 AND ${TERM} = $2) OR (store = $3 AND ${TERM} = $4)
@@ -96,7 +98,7 @@ export async function openPart(
 	throw new StoreInUseError(options.store);
 }
 
-/** No waiting for another process. */
+/** Does not wait for another process. */
 const AT_ONCE = { onWait: async () => {}, signal: AbortSignal.abort() };
 
 class PostgresParts implements OwnParts {
@@ -106,7 +108,7 @@ class PostgresParts implements OwnParts {
 	readonly #lookups: Database;
 	readonly #options: PartOptions;
 	readonly #dependencies: PostgresDependencies;
-	/** By an account and a key, with a space between them. */
+	/** Look-ups by an account and a key, with a space between them. */
 	readonly #looks = new GroupRead<readonly PartRecord[]>((looks) => this.#look(looks));
 	#onNews = (): void => {};
 
@@ -129,7 +131,7 @@ class PostgresParts implements OwnParts {
 		session.on("notification", ({ payload }) => {
 			if (payload === this.own) this.#onNews();
 		});
-		// Without it, and with it where it is lost, news is looked for by the clock.
+		// If listening fails or a notification is lost, a timer finds the news.
 		session.query(`LISTEN ${CHANNEL}`).catch(() => {});
 	}
 
@@ -137,7 +139,7 @@ class PostgresParts implements OwnParts {
 		this.#onNews = listener;
 	}
 
-	/** The next process to look takes what is here at once. */
+	/** Marks the part so that the next process to look can open it at once. */
 	async giveUp(): Promise<void> {
 		await this.#query("", LEAVE, [this.own, this.#open.term(), "epoch"]).catch(() => {});
 	}

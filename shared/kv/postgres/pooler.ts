@@ -1,5 +1,5 @@
-// Finds a pooler, such as PgBouncer, that gives each statement or transaction another session of the database. The lease's lock,
-// LISTEN and settings need a session that lasts.
+// Detects a pooler, such as PgBouncer, that gives each statement or transaction another session of
+// the database. The lease's lock, LISTEN and settings need a session that lasts.
 
 import { randomBytes } from "node:crypto";
 import pg from "pg";
@@ -10,9 +10,10 @@ import { DatabaseRefusedError } from "./errors.ts";
 const ARRIVAL_MS = 500;
 
 /**
- * Throws {@link DatabaseRefusedError} unless `client` keeps its session. `options` are those of its connection. Listening shows it,
- * whatever the pool does: without a session of its own an idle client receives nothing; with one it has the notification at the
- * latest with the answer to its next statement (https://www.postgresql.org/docs/current/sql-notify.html).
+ * Throws {@link DatabaseRefusedError} unless `client` keeps its session. `options` are those of its
+ * connection. Listening shows it, however the pool works. Without a session of its own an idle
+ * client receives nothing. With one it receives the notification at the latest with the answer to
+ * its next statement (https://www.postgresql.org/docs/current/sql-notify.html).
  */
 export async function needSession(
 	client: pg.ClientBase,
@@ -20,7 +21,8 @@ export async function needSession(
 	{ clock, host }: { readonly clock: Clock; readonly host: string | undefined },
 ): Promise<void> {
 	const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
-	// PostgreSQL itself names the session's process when a client connects, a pooler a number of its own.
+	// PostgreSQL itself reports the session's process when a client connects. A pooler reports a
+	// number of its own.
 	if (rows[0]?.pid === (client as { processID?: unknown }).processID) return;
 	const channel = `leeward_${randomBytes(8).toString("hex")}`;
 	const arrived = new AbortController();

@@ -13,11 +13,11 @@ import { GroupRead } from "./groupRead.ts";
 import { Lease, type LeaseOptions, TERM } from "./lease.ts";
 
 export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {
-	/** The other parts of the store, seen from this one; default: it has none. */
+	/** The other parts of the store, seen from this one. Default: none. */
 	readonly partsOf?: (store: OpenPart) => OwnParts | null;
 }
 
-/** What the parts of a store need of one that is open. */
+/** The members of an open store that its parts need. */
 export interface OpenPart {
 	readonly store: string;
 	readonly database: Database;
@@ -25,20 +25,20 @@ export interface OpenPart {
 	term(): string;
 }
 
-/** The parts as their own store needs them. */
+/** The parts, with the methods that their own store needs. */
 export interface OwnParts extends StoreParts {
 	/** Called with each session that lives as long as the lease. */
 	listenOn(session: pg.PoolClient): void;
 	/** Called before the store is closed. */
 	giveUp(): Promise<void>;
-	/** Closes the connections that are not the store's. */
+	/** Closes all connections except those of the store. */
 	close(): Promise<void>;
 }
 
 export interface PostgresDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Called if another process has taken over the store; this one must then exit. */
+	/** Called if another process has taken over the store. This process must then exit. */
 	readonly onLost?: () => void;
 }
 
@@ -49,20 +49,22 @@ const PAGE_BYTES = 1024 * 1024;
 /** Deadline for one page, in ms; no request waits for it. */
 const PAGE_MS = 10_000;
 /**
- * Deadline for reading one value and for a write, in ms; while writes fail, counted from the first of them that failed. Clients
- * wait for both.
+ * Deadline for reading one value and for a write, in ms, since clients wait for both. While writes
+ * fail, it counts from the first failed one.
  */
 const PATIENCE_MS = 1_000;
-/** What each write gets at least while writes fail, in ms. */
+/** Minimum time for each write while writes fail, in ms. */
 const TRY_MS = 500;
-/** Assumed minimum throughput of a database: a write's deadline is later by what its bytes need. */
+/**
+ * Assumed minimum throughput of a database. A write's deadline is later by the time for its bytes.
+ */
 const BYTES_PER_MS = 1024;
 /** Between two attempts. */
 const RETRY_MS = 50;
 
 /**
- * No row at all if the term is over: what the store does not have, another process may have taken on since. In the term
- * there is at least one, which has no key where no value was found.
+ * Returns no row if the term is over, since another process may have accepted the missing
+ * transactions. Within the term there is at least one row, without a key if no value was found.
  */
 const GET = `SELECT s.key, s.value FROM leeward_holder h
 	LEFT JOIN leeward_store s ON s.store = h.store AND s.key = ANY($2::text[])
@@ -162,7 +164,10 @@ class PostgresStore implements SharedStore {
 		return this.#reads.get(key);
 	}
 
-	/** The next page is read while the last one is worked on: else each of a start's hundreds waits for the database. */
+	/**
+	 * Reads the next page while the last one is processed. Otherwise a start would wait for the
+	 * database at each of hundreds of pages.
+	 */
 	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
 		let left = limit;
 		let count = Math.min(FIRST_PAGE, left);
@@ -176,7 +181,7 @@ class PostgresStore implements SharedStore {
 			count = Math.min(left, PAGE, Math.max(1, Math.floor((PAGE_BYTES * rows.length) / bytes)));
 			// The smallest key above the last one: PostgreSQL's text can't hold U+0000.
 			reading = isMore ? this.#page(`${last.key}\u{0001}`, end, count) : null;
-			// It is thrown when its rows are wanted.
+			// The error is thrown when its rows are needed.
 			reading?.catch(() => {});
 			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
 		}
@@ -215,7 +220,10 @@ class PostgresStore implements SharedStore {
 		);
 	}
 
-	/** Retries until `until` if the connection fails. `query` is called for each attempt: each write needs a new sequence number. */
+	/**
+	 * Retries until `until` if the connection fails. Calls `query` for each attempt, since each
+	 * write needs a new sequence number.
+	 */
 	async #retried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
 		for (;;) {
 			try {
@@ -259,7 +267,7 @@ class PostgresStore implements SharedStore {
 		if (rows[0]?.held !== 1) throw this.#lost();
 	}
 
-	/** Another process has the lease: says so once. */
+	/** Another process has the lease. Reports that once. */
 	#lost(): StoreLostError {
 		this.#lease.lost();
 		return new StoreLostError(this.#store);
@@ -269,7 +277,9 @@ class PostgresStore implements SharedStore {
 const TABLES = new URL("./tables.sql", import.meta.url);
 /** The advisory lock while tables are made: an arbitrary number. */
 const LOCK = 7_133_519_024;
-/** Versions before formats were marked had tables of other columns, and this one beside them. */
+/**
+ * Versions before formats were marked had tables with other columns, and this table beside them.
+ */
 const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_migrations') IS NOT NULL AS old`;
 
 /** Makes the tables in a new database, and returns whether it is one. Throws {@link OtherFormatError} or the database's error. */
