@@ -65,11 +65,11 @@ interface LoopDependencies {
 	readonly background: Background;
 }
 
-/** After a scan the loop pauses for at least this many times the scan's duration. */
+/** Minimum time between two passes. */
 const PAUSE_MS = 20;
 /** Ticks between two passes if nothing triggers them and no work seems to be left. */
 const HEARTBEAT_TICKS = 10;
-/** Scans may take at most this fraction (one tenth) of the time. */
+/** After a scan the loop pauses for at least this many times the scan's duration. */
 const SHARE = 10;
 
 /** A loop over `pass`. A trigger during a pass causes one more, since that pass may have read old state. */

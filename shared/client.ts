@@ -223,7 +223,9 @@ export function networkOf(client: string): string {
 	return address.split(separator).slice(0, 3).join(separator) + suffix;
 }
 
-/** Checks an `Authorization` header for `token`; null if no token is set, so that access is refused. */
+/**
+ * Checks an `Authorization` header for `token`. Null if no token is set, so that access is refused.
+ */
 export function bearerCheck(token: string | undefined): ((header: string | undefined) => boolean) | null {
 	if (token === undefined || token === "") return null;
 	const expected = digest(token);

@@ -50,8 +50,8 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Runs `work` under a deadline. The signal that `work` gets is aborted when the time is up, and the promise
- * rejects with {@link DeadlineError} even if `work` ignores it.
+ * Runs `work` under a deadline. When the time is up, the signal of `work` is aborted. The promise
+ * then rejects with {@link DeadlineError} even if `work` ignores the signal.
  */
 export function withDeadline<T>(
 	clock: Clock,

@@ -1,5 +1,6 @@
-// Reads a process's settings from environment variables by a table, which also makes the texts of --help and --print-config.
-// Errors name the setting, what was expected and an example, but no value that may be a secret.
+// Reads a process's settings from environment variables by a table. The table also makes the texts
+// of --help and --print-config. Errors name the setting, the expected form and an example, but no
+// value that may be a secret.
 
 import { SIGNATURE_HIDING } from "./ethereum/rpcObjects.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
@@ -283,7 +284,7 @@ function numberRow(help: string, what: string, min: number, max: number, usual: 
 	return row(help, `${what}, ${min} to ${max}`, String(example), integer(min, max), String(usual));
 }
 
-/** Rows that relay and boost have in common. */
+/** Rows of both relay and boost. */
 export const SERVER_ROWS = {
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
 	DATABASE_VERIFY: row(

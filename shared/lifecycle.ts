@@ -1,12 +1,19 @@
-// Starts the parts of a process in order and stops them in reverse order. Only this file handles signals.
+// Starts the components of a process in order and stops them in reverse order. Only this file
+// handles signals.
 
 import { type Clock, withDeadline } from "./clock.ts";
 import { type Logger, safeError } from "./log.ts";
 
-/** A part that is started and stopped. `stop` is called once after `start`, and waits for everything the part has begun. */
+/**
+ * A component that is started and stopped. `stop` is called once after `start`, and waits for all
+ * work that the component has begun.
+ */
 export interface Component {
 	readonly name: string;
-	/** How long its stop may take before the next part is stopped anyway, in ms. Default {@link COMPONENT_STOP_MS}. */
+	/**
+	 * How long its stop may take before the next component is stopped anyway, in ms. Default {@link
+	 * COMPONENT_STOP_MS}.
+	 */
 	readonly stopMs?: number;
 	start(): Promise<void>;
 	stop(): Promise<void>;
@@ -88,8 +95,9 @@ export class StoppedError extends Error {
 }
 
 /**
- * A server whose parts are made at its start: `assemble` may wait for what they need, and may reject. A stop aborts its
- * signal; `assemble` should then reject, and the start rejects with {@link StoppedError}.
+ * A server whose components are made at its start. `assemble` may wait for their dependencies, and
+ * may reject. A stop aborts its signal. `assemble` should then reject, and the start rejects with
+ * {@link StoppedError}.
  */
 export function assembled(name: string, assemble: (stopped: AbortSignal) => Promise<Assembly>): Server {
 	let running: Assembly | null = null;

@@ -63,15 +63,18 @@ interface SafeError {
 
 type Level = Exclude<LogLevel, "silent">;
 
-/** Use `error` for our own faults, `warn` for what may become one, and at most `debug` for bad input. */
+/**
+ * Use `error` for our own faults, `warn` for events that may become one, and at most `debug` for
+ * bad input.
+ */
 export interface Logger extends Record<Level, (message: string, fields?: LogFields) => void> {
 	/** A logger whose lines name a part of the process. */
 	child(part: string): Logger;
 }
 
 /**
- * Reduces anything thrown to what may be printed. The message is left out on purpose: an ethers error may quote the raw
- * transaction, an HTTP client's error the URL with its key.
+ * Reduces anything thrown to its printable part. The message is omitted on purpose: an ethers error
+ * may quote the raw transaction, and an HTTP client's error the URL with its key.
  */
 export function safeError(thrown: unknown): SafeError {
 	if (!(thrown instanceof Error)) return { name: typeof thrown };

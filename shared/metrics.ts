@@ -1,5 +1,5 @@
-// A process's metrics, given to its parts as functions. Every series exists from the start at zero, so that Prometheus sees its
-// first increase.
+// A process's metrics, which its components receive as functions. Every series exists from the
+// start at zero, so that Prometheus sees its first increase.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 
@@ -57,7 +57,7 @@ export class Metrics {
 			type: "histogram",
 			values: [...series.all()].flatMap(([labels, one]) => histogramValues(name, labels, one)),
 		});
-		// The registry only calls `get`, so it takes this object as a metric.
+		// The registry only calls `get`, so it accepts this object as a metric.
 		this.#registry.registerMetric({ name, get } as unknown as Counter);
 		return (labels, seconds) => {
 			const one = series.of(labels);

@@ -49,7 +49,7 @@ export interface OwnerOptions {
 export interface Owner<P extends OwnedPath = OwnedPath> extends OwnerOptions {
 	/** The network address that may withdraw the request. Null if nobody may. */
 	readonly address: string | null;
-	/** The paths that it asked for, each once. */
+	/** The requested paths, each once. */
 	readonly paths: readonly P[];
 	/**
 	 * Whether the owner has withdrawn its request. The restrictions that it requested stay in

@@ -1,5 +1,5 @@
-// Runs a process from its command line to its end. Relay, boost and the pair share it, so their main files hold only what
-// differs.
+// Runs a process from its command line to its end. Relay, boost and the pair all use it, so their
+// main files only contain their differences.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -48,7 +48,10 @@ interface ProcessParts {
 	readonly build: Build;
 	readonly metrics: Metrics;
 	readonly traces: Traces;
-	/** To be called when another process has taken over the store: this process then exits at once. */
+	/**
+	 * Must be called when another process has taken over the store. This process then exits at
+	 * once.
+	 */
 	readonly onLost: () => void;
 }
 

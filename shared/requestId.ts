@@ -35,7 +35,10 @@ export function newRequestId(): string {
 	return random.toString("hex", used - ID_BYTES, used);
 }
 
-/** The id in a request's header, or a new one where that is absent or anything but 1 to 64 characters of `A-Z a-z 0-9 . _ -`. */
+/**
+ * The id in a request's header. A new id if the header is absent or not 1 to 64 characters of `A-Z
+ * a-z 0-9 . _ -`.
+ */
 export function requestIdOf(header: string | readonly string[] | undefined): string {
 	return typeof header === "string" && VALID.test(header) ? header : newRequestId();
 }

@@ -17,7 +17,7 @@ export interface SyncCall {
 	readonly hash: string;
 	/** See clientOf. */
 	readonly client: string;
-	/** The request, whose bytes are held during the wait. */
+	/** The request, whose bytes stay in memory during the wait. */
 	readonly life: RequestLife;
 	readonly begun: number;
 	/** Time by which it must be answered. */
@@ -31,7 +31,7 @@ interface WaitingRoomLimits {
 	 */
 	readonly maxWaits: number;
 	readonly maxPerClient: number;
-	/** Maximum bytes of held requests, of all clients and of one. */
+	/** Maximum bytes of waiting requests, of all clients and of one. */
 	readonly maxBytes: number;
 	readonly maxBytesPerClient: number;
 }
@@ -49,7 +49,10 @@ interface SyncWaitsDependencies<Call extends SyncCall> {
 	readonly clock: Clock;
 }
 
-/** A wait holds its request of up to 2 MiB for long, so waits get a small part of the request buffers. */
+/**
+ * A wait keeps its request of up to 2 MiB in memory for long, so waits get a small part of the
+ * request buffers.
+ */
 const DEFAULT_LIMITS = {
 	maxPerClient: 256,
 	maxBytes: 64 * 1024 * 1024,
@@ -84,8 +87,9 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	}
 
 	/**
-	 * Resolves with the receipt once the transaction is mined. Rejects with RpcError `timedOut`, with the hash as data, if the
-	 * time is up, too many wait, the process stops or the client has disconnected; and with what `find` rejects with.
+	 * Resolves with the receipt once the transaction is mined. Rejects with RpcError `timedOut`,
+	 * with the hash as data, if the time is up, too many wait, the process stops or the client has
+	 * disconnected. Also rejects with the error of `find`.
 	 */
 	wait(call: Call): Promise<unknown> {
 		const { hash, begun, until, life } = call;

@@ -36,7 +36,10 @@ export class ForkSchedule {
 		this.#chainId = options.chainId;
 	}
 
-	/** The fork of a block with this timestamp, in seconds since the epoch, on top of what was seen. */
+	/**
+	 * The fork of a block with this timestamp, in seconds since the epoch, at least the newest that
+	 * a header has shown.
+	 */
 	at(timestamp: number): Fork {
 		const announced = this.#isActive(timestamp) ? (this.#next?.fork ?? null) : null;
 		return newerFork(newerFork(this.#current ?? this.#usual, announced), this.#shown);
@@ -47,7 +50,10 @@ export class ForkSchedule {
 		if (shown !== null) this.#shown = newerFork(shown, this.#shown);
 	}
 
-	/** Whether `eth_config` should be asked before this block: for the first time, each hundred blocks, and at a fork. */
+	/**
+	 * Whether to request `eth_config` before this block: the first time, every hundred blocks, and
+	 * at a fork.
+	 */
 	isDue({ number, timestamp }: { readonly number: number; readonly timestamp: number }): boolean {
 		const isDue =
 			this.#isActive(timestamp) ||

@@ -172,7 +172,7 @@ export const FORKS: readonly [Fork, Fork, Fork] = [PRAGUE, OSAKA, AMSTERDAM];
 /** The fork of a block with this timestamp, in seconds since the epoch. */
 export type ForkAt = (timestamp: number) => Fork;
 
-/** The newest fork that `isShown` says to be active by one of its names; null if none is. */
+/** The newest fork with a name that `isShown` accepts as active. Null if there is none. */
 export function newestFork(
 	names: "introduces" | "headerFields",
 	isShown: (name: string) => boolean,

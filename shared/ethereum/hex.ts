@@ -1,5 +1,5 @@
-// Reads and writes the hex strings of Ethereum's JSON-RPC. Reading returns null for invalid text; the caller makes the error,
-// since it knows the parameter's name.
+// Reads and writes the hex strings of Ethereum's JSON-RPC. Readers return null for invalid text.
+// The caller makes the error, since it knows the parameter's name.
 
 /** A view of the same memory as a Buffer, without a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
@@ -12,9 +12,10 @@ export function bytesToHex(bytes: Uint8Array): string {
 }
 
 /**
- * The bytes of `0x…` with an even number of digits in any case (`0x` alone: no bytes), or null for anything else.
- * Node's decoder silently stops at a bad digit, so the length is compared. It also reads only the lower eight bits of each
- * character ("\u0130" as "0"), so text beyond ASCII is sorted out first.
+ * The bytes of `0x…` with an even number of digits in any case (`0x` alone: no bytes), or null for
+ * anything else. Node's decoder silently stops at a bad digit, so the length is compared. It also
+ * reads only the lower eight bits of each character ("\u0130" as "0"), so text beyond ASCII is
+ * rejected first.
  */
 export function hexToBytes(text: string): Buffer | null {
 	if (!hasPrefix(text) || text.length % 2 !== 0) return null;
@@ -50,7 +51,10 @@ export function toQuantity(value: bigint | number): string {
 	return `0x${BigInt(value).toString(16)}`;
 }
 
-/** The value of a JSON-RPC quantity of at most 256 bits, or null: with leading zeros too, as in geth. */
+/**
+ * The value of a JSON-RPC quantity of at most 256 bits, else null. Leading zeros are allowed, as in
+ * geth.
+ */
 export function parseQuantity(text: string): bigint | null {
 	return QUANTITY.test(text) ? BigInt(text) : null;
 }

@@ -53,8 +53,9 @@ function hiddenAuthorization({ chainId, address, nonce }: Authorization): RpcTra
 }
 
 /**
- * A node's or fallback's transaction in the form of {@link pendingTransaction}. The authorizations of a mined one keep their
- * signatures, which are public then. Both fees of older types are their gas price.
+ * A node's or fallback's transaction in the form of {@link pendingTransaction}. The authorizations
+ * of a mined one keep their signatures, which are public then. For older types both fees are the
+ * gas price.
  */
 export function withoutSignature(found: RpcTransaction, chainId: bigint): RpcTransaction {
 	const price = found.gasPrice;

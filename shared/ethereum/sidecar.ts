@@ -1,5 +1,6 @@
-// The sidecar of a blob transaction: its blobs with their commitments and proofs. Reads it, says how it contradicts its transaction,
-// and writes it anew with cell proofs. KZG proofs themselves are checked in blobProofs.ts.
+// The sidecar of a blob transaction: its blobs with their commitments and proofs. Reads it, finds
+// contradictions to its transaction, and rewrites it with cell proofs. blobProofs.ts checks the KZG
+// proofs themselves.
 
 import { createHash } from "node:crypto";
 import { asBuffer } from "./hex.ts";
@@ -39,7 +40,7 @@ function readItems(reader: RlpReader, field: string, itemBytes: number): readonl
 	return reader.list(field, () => reader.fixed(field, itemBytes));
 }
 
-/** How a sidecar contradicts its payload's versioned hashes, or null. */
+/** The contradiction between a sidecar and its payload's versioned hashes, or null. */
 export function findSidecarProblem(sidecar: Sidecar, versionedHashes: readonly string[]): string | null {
 	const { wrapperVersion, blobs, commitments, proofs } = sidecar;
 	if (wrapperVersion !== null && wrapperVersion !== 1n) return "unknown wrapper version";
@@ -83,7 +84,10 @@ export function sidecarShape(
 	return reader.fault === null ? { version, blobCount } : null;
 }
 
-/** The bytes of a decoded blob transaction of version 0 with these cell proofs, of all blobs in order, in place of its proofs. */
+/**
+ * The bytes of a decoded blob transaction of version 0 after its proofs are replaced by these cell
+ * proofs, of all blobs in order.
+ */
 export function withCellProofs(raw: Buffer, cellProofs: readonly Uint8Array[]): Buffer {
 	const reader = new RlpReader(raw, 1);
 	reader.openList("blob transaction");

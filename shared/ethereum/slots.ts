@@ -106,7 +106,10 @@ export class Slots implements SlotLength {
 		return Array.from({ length: number - first }, (_, i) => first + i);
 	}
 
-	/** `heads` are the last blocks of the chain now, oldest first: new ones, behind those that {@link missingBefore} named. */
+	/**
+	 * `heads` are the last blocks of the chain now, oldest first: those that {@link missingBefore}
+	 * named, then the new ones.
+	 */
 	came(heads: readonly SlotHead[]): void {
 		const first = heads[0];
 		const head = heads.at(-1);

@@ -1,5 +1,5 @@
-// The status record of `GET /tx/{hash}` (interface section 2.1): its fields, the record of an unknown hash, and what each stage
-// means for the user. Relay and boost fill it in.
+// The status record of `GET /tx/{hash}` (interface section 2.1): its fields, the record of an
+// unknown hash, and the meaning of each stage for the user. Relay and boost fill it in.
 
 /** A block that contained a transaction and has left the chain. */
 export interface Exposure {
@@ -22,7 +22,10 @@ interface StageReport {
 	readonly refundWei: string;
 	/** Advice to the user. */
 	readonly nextStep: string | null;
-	/** Present if it was in a block that is gone; `message` says in plain English what that means. */
+	/**
+	 * Present if it was in a block that has left the chain. `message` explains that in plain
+	 * English.
+	 */
 	readonly exposed?: Exposure & { readonly message: string };
 }
 
@@ -115,7 +118,10 @@ const STATES: Readonly<
 	HELD: ["held", RELAY_OUT, null],
 };
 
-/** State of a pending transaction that waits for a fee to fall, by code of the simulation error: it has not failed. */
+/**
+ * State of a pending transaction that waits for a fee to fall, by code of the simulation error. It
+ * has not failed.
+ */
 const WAITING: Readonly<Record<string, string>> = {
 	FEE_CAP_TOO_LOW: "waiting for the base fee to fall",
 	BLOB_FEE_CAP_TOO_LOW: "waiting for the blob base fee to fall",
@@ -152,7 +158,10 @@ export function waitsForFee({ code }: Pick<StatusError, "code">): boolean {
 	return WAITING[code] !== undefined;
 }
 
-/** The report for a transaction in `stage`; `error` is why its simulation fails, or failed until it expired. */
+/**
+ * The report for a transaction in `stage`. `error`: why its simulation fails, or failed until it
+ * expired.
+ */
 export function stageReport(
 	stage: string,
 	facts: Partial<Pick<StageReport, "blockNumber" | "refundWei">> & {
@@ -197,7 +206,10 @@ function nextStepOf(stage: string, error: StatusError): string | undefined {
 		: `raise the fee cap to ${cap} gwei, or wait until the base fee falls`;
 }
 
-/** In gwei: the base fee at the end of the relay's message, plus the eighth by which a block may raise it. */
+/**
+ * In gwei: the base fee at the end of the relay's message, plus the maximum rise by one block (an
+ * eighth).
+ */
 function feeCapFor({ code, message }: StatusError): number | null {
 	const [, baseFee] = /base fee (\d+)$/.exec(message) ?? [];
 	if (code !== "FEE_CAP_TOO_LOW" || baseFee === undefined) return null;

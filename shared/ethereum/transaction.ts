@@ -91,7 +91,10 @@ export function decodeTransaction(raw: Uint8Array, recovered: Recovered | null =
 	return finish(read, recoverAddress(signingHash(read.raw, read.payload), yParity, r, s));
 }
 
-/** As {@link decodeTransaction}; `recover` recovers the sender as {@link recoverAddress} does, at once or later. */
+/**
+ * As {@link decodeTransaction}. `recover` recovers the sender as {@link recoverAddress} does, at
+ * once or later.
+ */
 export function decodeTransactionBy(
 	recover: (hash: Buffer, yParity: 0 | 1, r: bigint, s: bigint) => string | null | Promise<string | null>,
 	raw: Uint8Array,

@@ -1,5 +1,5 @@
-// The context that a method gets besides its parameters: path, query, client and connection. It has no headers and no body, so it
-// holds no secrets.
+// The context that a method receives besides its parameters: path, query, client and connection. It
+// has no headers and no body, so it contains no secrets.
 
 import type { Client } from "../client.ts";
 import type { Recovered } from "../ethereum/transaction.ts";
@@ -9,7 +9,10 @@ import type { LaterMessages } from "./laterMessages.ts";
 export interface Connection {
 	/** Its client, see {@link clientOf}. */
 	readonly client: string;
-	/** Sends one message, or closes a client that has left too much unread with 1013. Does nothing after the close. */
+	/**
+	 * Sends one message, or closes a client that has left too much unread with 1013. Does nothing
+	 * after the close.
+	 */
 	send(text: string): void;
 	/**
 	 * Sends messages after all those sent before. They count as unread bytes at once. If there are
@@ -31,7 +34,10 @@ export interface Connection {
 
 /** One message of a websocket and its answer. */
 export interface WebsocketMessage {
-	/** Calls `listener` once, when the answer was sent or there is none; at once if it already was. */
+	/**
+	 * Calls `listener` once, when the answer was sent or there is none. Calls it at once if that is
+	 * over.
+	 */
 	onAnswered(listener: () => void): void;
 }
 
@@ -171,7 +177,7 @@ export class ClientLife extends Ending implements RequestLife {
 }
 
 export interface RequestTarget {
-	/** Without query, trailing slashes, except "/" itself, and with one slash for each row of them. */
+	/** Without query and trailing slashes, except "/" itself. Repeated slashes are merged. */
 	readonly path: string;
 	/** After the first "?", or "". */
 	readonly search: string;

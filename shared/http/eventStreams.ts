@@ -19,7 +19,10 @@ export interface EventMessage {
 
 /** The source of one client's messages. */
 interface EventFeed {
-	/** Starts the feed; `write` takes whole messages, and may be called at once. Returns the function that stops it. */
+	/**
+	 * Starts the feed. `write` accepts whole messages, and may be called at once. Returns the
+	 * function that stops the feed.
+	 */
 	readonly begin: (write: (text: string) => void) => () => void;
 	/** Whether no more messages can come; checked regularly, and ends the stream. */
 	readonly isOver: () => boolean;
@@ -49,7 +52,7 @@ const HEADERS = {
 const ANSWER = { status: 200, contentType: `${EVENT_STREAM}; charset=utf-8`, headers: HEADERS };
 
 export interface EventStreamsOptions {
-	/** Each stream ends after so many ms. Default 30 minutes. */
+	/** Each stream ends after this time, in ms. Default 30 minutes. */
 	readonly lifeMs?: number;
 	/** How long clients wait before they reconnect, in ms. Default 3,000. */
 	readonly retryMs?: number;

@@ -1,5 +1,5 @@
-// The routes for operators: /livez, /readyz and /metrics. Metrics need a token, since counts by path and outcome would show
-// searchers that a hidden transaction has arrived.
+// The routes for operators: /livez, /readyz and /metrics. Metrics need a token, since counts by
+// path and outcome would reveal to searchers that a hidden transaction has arrived.
 
 import { bearerCheck } from "../client.ts";
 import { type Clock, withDeadline } from "../clock.ts";

@@ -1,5 +1,5 @@
-// Handles HTTP requests: gives them to the POST handler, a route or the proxy, or refuses them (paths, verbs, sizes, content
-// types), within limits by client. It knows no JSON-RPC methods.
+// Handles HTTP requests: passes them to the POST handler, a route or the proxy, or refuses them
+// (paths, verbs, sizes, content types), within limits by client. It knows no JSON-RPC methods.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type ClientAddress, clientOf, type ReadAddress } from "../client.ts";
@@ -72,7 +72,7 @@ export interface RequestHandlerDependencies {
 	/** Proxies requests that match no route, except preflights; if absent they get 404. */
 	readonly proxy?: RequestProxy;
 	readonly readAddress: ReadAddress;
-	/** Limits routes that have a weight. */
+	/** Limits routes that have a cost. */
 	readonly limiter?: RateLimiter;
 	/** Common counter of unread bytes. Pass it if other servers or websockets use it too. */
 	readonly unread?: UnreadBytes;

@@ -242,8 +242,8 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 /** Proxies requests that match no route. */
 export interface RequestProxy {
 	/**
-	 * Answers the client's `request`, whose body is unread: either by `exchange.refuse`, or by `exchange.begin` for the head
-	 * and then `response` for the body. Never throws.
+	 * Answers the client's `request`, whose body is unread. Either calls `exchange.refuse`, or
+	 * `exchange.begin` for the head and then writes the body to `response`. Never throws.
 	 */
 	handle(request: IncomingMessage, response: ServerResponse, exchange: ProxiedExchange): void;
 }
@@ -257,10 +257,11 @@ export interface ProxiedExchange {
 	/** Sends the client `answer` instead of an upstream's, and discards the rest of its body. Only before `begin`. */
 	refuse(answer: HttpAnswer): void;
 	/**
-	 * Writes the head of an upstream's answer to the client; the proxy then writes the body. `headers` are the upstream's,
-	 * without hop-by-hop ones. For an answer that may never end, `end` ends it: the server's shutdown calls it instead of
-	 * waiting; null for others. Returns false if the client has disconnected, or if other requests would have to wait behind
-	 * such an answer on the same connection; the proxy then drops the answer.
+	 * Writes the head of an upstream's answer to the client; the proxy then writes the body.
+	 * `headers` are the upstream's, without hop-by-hop ones. `end` ends an answer that may never
+	 * end: the server's shutdown calls it instead of waiting. It is null for other answers. Returns
+	 * false if the client has disconnected, or if other requests would wait behind such an answer
+	 * on the same connection. The proxy then drops the answer.
 	 */
 	begin(status: number, headers: OutgoingHttpHeaders, end: (() => void) | null): boolean;
 }

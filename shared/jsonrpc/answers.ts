@@ -34,8 +34,7 @@ export class JsonText {
 }
 
 /**
- * The same in pieces, which many answers may have in common. A long result is copied once, into the
- * answer.
+ * The same in pieces, which many answers may use. A long result is copied once, into the answer.
  */
 export class JsonPieces {
 	readonly pieces: readonly Buffer[];

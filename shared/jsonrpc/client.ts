@@ -74,7 +74,10 @@ interface JsonRpcClientOptions {
 export type JsonRpcClientDependencies = HttpClientDependencies;
 
 interface ExchangeOptions {
-	/** Called right before the request is written; if it returns false, the request fails as `withheld`. */
+	/**
+	 * Called right before the request is written. If it returns false, the request fails as
+	 * `withheld`.
+	 */
 	shouldSend?(): boolean;
 	/** Maximum bytes of the answer, instead of the client's own limit. */
 	readonly maxBytes?: number | undefined;
@@ -207,7 +210,8 @@ function readJson({ status, text, symptom }: HttpText, host: string): unknown {
 	} catch {
 		throw new UpstreamError(faultOfStatus(status), symptom, host);
 	}
-	// Some nodes send JSON-RPC errors under 4xx: they count, unless the status is about the operator's account.
+	// Some nodes send JSON-RPC errors under 4xx. They count, unless the status is about the
+	// operator's account.
 	if (ACCOUNT_STATUS.has(status)) throw new UpstreamError("httpStatus", symptom, host);
 	if (status !== 200 && !Array.isArray(parsed) && !(isObject(parsed) && "error" in parsed)) {
 		throw new UpstreamError("httpStatus", symptom, host);

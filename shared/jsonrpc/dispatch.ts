@@ -1,5 +1,5 @@
-// Answers the body of a request by calling methods. Limits, deadlines, batches and errors work the same for every method and
-// every transport.
+// Answers the body of a request by calling methods. Limits, deadlines, batches and errors work the
+// same for every method and every transport.
 
 import { type Clock, nextTurn, within } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";

@@ -1,6 +1,7 @@
-// Reads the calls of a JSON-RPC 2.0 body (https://www.jsonrpc.org/specification). The number of values in each call is checked
-// before it is parsed: JSON.parse and the schemas need hundreds of milliseconds for two megabytes of "{}", and a hundredth of
-// that for one string of the same length. A large batch is parsed in turns of the event loop.
+// Reads the calls of a JSON-RPC 2.0 body (https://www.jsonrpc.org/specification). The number of
+// values in each call is checked before it is parsed. JSON.parse and the schemas need hundreds of
+// milliseconds for two megabytes of "{}", but a hundredth of that for a string of the same length.
+// A large batch is parsed in turns of the event loop.
 
 import { isAscii, isUtf8 } from "node:buffer";
 import { nextTurn } from "../clock.ts";

@@ -25,7 +25,7 @@ export const NO_PENDING_TRANSACTIONS = new RpcError(
 	`the method eth_newPendingTransactionFilter does not exist/is not available: ${NONE}`,
 );
 
-/** The same as a websocket's message, sent behind the subscription's id. */
+/** The same as a websocket's message, which follows the subscription's id. */
 export const NO_PENDING_TRANSACTIONS_TEXT = errorText(
 	null,
 	NO_PENDING_TRANSACTIONS.code,

@@ -41,7 +41,10 @@ export function isList(json: Buffer): boolean {
 	return json[skipSpace(json, 0)] === BRACKET;
 }
 
-/** The value that begins at `from` and ends before the next comma or closing bracket of what is around it. */
+/**
+ * The value that begins at `from`. It ends before the next comma or closing bracket of the list or
+ * object around it.
+ */
 export function scanValue(json: Buffer, from: number): Span {
 	const { length } = json;
 	// Each value but the outermost follows a comma, or is the first element of a list or object that is not empty.
@@ -106,7 +109,7 @@ export function firstEntry(json: Buffer): Span | null {
 	return json[at] === BRACKET + CLOSING ? null : scanValue(json, at);
 }
 
-/** The entry behind `entry`; null if that is the last. */
+/** The entry after `entry`. Null if `entry` is the last. */
 export function nextEntry(json: Buffer, entry: Span): Span | null {
 	return json[entry.to] === COMMA ? scanValue(json, entry.to + 1) : null;
 }

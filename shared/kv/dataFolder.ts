@@ -50,7 +50,10 @@ export class DataFolderError extends Error {
 	}
 }
 
-/** Makes `folder`, for its owner alone where the file system has owners. Throws {@link DataFolderError}. */
+/**
+ * Makes `folder`, accessible only to its owner if the file system has owners. Throws {@link
+ * DataFolderError}.
+ */
 export function makeFolder(folder: string, log: Logger): void {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });

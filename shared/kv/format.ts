@@ -31,7 +31,10 @@ export async function hasFormat(kv: KeyValueStore): Promise<boolean> {
 	return (await markOf(kv)) === FORMAT;
 }
 
-/** Marks a store that is empty; throws {@link OtherFormatError} for one without this format's mark. */
+/**
+ * Marks an empty store. Throws {@link OtherFormatError} for any other store without this format's
+ * mark.
+ */
 export async function checkFormat(kv: KeyValueStore): Promise<void> {
 	const kept = await markOf(kv);
 	if (kept === FORMAT) return;

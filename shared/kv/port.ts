@@ -30,7 +30,10 @@ export interface SharedStore extends KeyValueStore {
 	 * its connection.
 	 */
 	readonly isHeld: boolean;
-	/** Resolves when it is known that this process still had the store after this call, or when `isHeld` is false. Never rejects. */
+	/**
+	 * Resolves when this process certainly still had the store after this call, or when `isHeld` is
+	 * false. Never rejects.
+	 */
 	confirm(): Promise<void>;
 	/**
 	 * Why nothing can be stored now, as far as it has been tried. Null if there is no problem.

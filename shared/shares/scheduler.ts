@@ -111,8 +111,8 @@ export class FairScheduler {
 	}
 
 	/**
-	 * Queues `work` and resolves with its result. Rejects with {@link OverloadedError} if it was shed, else with what `work`
-	 * rejects with.
+	 * Queues `work` and resolves with its result. Rejects with {@link OverloadedError} if it was
+	 * shed, else with the error of `work`.
 	 */
 	run<T>(options: JobOptions, work: () => Promise<T>): Promise<T> {
 		return this.queue(options, work).result;

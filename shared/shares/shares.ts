@@ -1,6 +1,6 @@
 // Counts each client's usage of a limited resource (connections, bytes, waits), with a limit for
-// all clients and one for each. Also lets equal calls of one client have one job in common.
-// clientOf (client.ts) identifies the clients.
+// all clients and one for each. Also merges equal calls of one client into one job. clientOf
+// (client.ts) identifies the clients.
 
 import type { FairScheduler, JobOptions } from "./scheduler.ts";
 
@@ -154,7 +154,7 @@ interface Waiting<T> {
 	readonly abandon: () => void;
 }
 
-/** Jobs of `scheduler` that several calls of one client may have in common. */
+/** Jobs of `scheduler`, each of which may serve several calls of one client. */
 export class SharedJobs<T> {
 	readonly #scheduler: FairScheduler;
 	readonly #waiting = new Map<string, Waiting<T>>();

@@ -1,5 +1,5 @@
-// Connections to one database. No password is sent over a network in clear text unless the URL allows it, every wait has a
-// deadline, and a database that is down is not contacted too often.
+// Connections to one database. No password is sent over a network in clear text unless the URL
+// allows it. Every wait has a deadline. A database that is down is not contacted too often.
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";

@@ -1,5 +1,5 @@
-// The current faults of a database, for /readyz and the log. A fault stays until the same thing works again, so that a refused
-// write beside reads that work is one outage, not many.
+// The current faults of a database, for /readyz and the log. A fault stays until the same operation
+// works again. So a refused write is one outage, not many, even if reads work meanwhile.
 
 import type { Clock } from "../../clock.ts";
 import { type Logger, safeError } from "../../log.ts";

@@ -237,7 +237,10 @@ class PostgresStore implements SharedStore {
 		}
 	}
 
-	/** May write the same changes twice, since after a lost connection it is unknown whether they were committed. */
+	/**
+	 * May write the same changes twice. After a lost connection it is unknown whether they were
+	 * committed.
+	 */
 	async #commit(changes: readonly Change[]): Promise<void> {
 		const last = new Map(changes.map((change) => [change.key, change]));
 		const gone: string[] = [];
