@@ -9,8 +9,9 @@ import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { BundleEntry } from "./bundleTable.ts";
 
 /**
- * An accepted bid: a searcher's transaction (the backrun) that pays `value` wei to the fee recipient when it runs directly
- * behind a user's transaction (the target). Its owner submits it as a bundle, by whose hash and uuid it is followed and withdrawn.
+ * An accepted bid: a searcher's transaction (the backrun) that pays `value` wei to the fee
+ * recipient. It pays if it runs directly behind a user's transaction (the target). Its owner
+ * submits it as a bundle. The bundle's hash and uuid identify it for queries and cancels.
  */
 export interface Bid {
 	/** The bundle's status, as its owner sees it. */
@@ -21,32 +22,39 @@ export interface Bid {
 	readonly client: string;
 	readonly target: string;
 	readonly backrun: DecodedTransaction;
-	/** The order of acceptance: of equal bids the earlier one wins. */
+	/** The order of acceptance: the earlier of two equal bids wins. */
 	readonly seq: number;
 	/** The bundle's entry under its uuid. */
 	entry: BundleEntry;
 	/** The range of blocks, both included. */
 	firstBlock: number;
 	lastBlock: number;
-	/** The times of blocks that it is for; null: any. */
+	/** The block times that it is for; null: any. */
 	readonly times: TimeRange | null;
 	/** Names of the allowed builders; null: all. */
 	builders: readonly string[] | null;
 	/** Wei that it paid by transfer in its last simulation: a claim. */
 	value: bigint;
-	/** The same in the simulation that admitted it. Its owner sees no later one before the block: only bids near a slot have one. */
+	/**
+	 * The same value in the simulation that admitted it. Its owner sees no later value before the
+	 * block: only bids near a slot have one.
+	 */
 	claimed: bigint;
 	/** Whether the account that gets the refund was empty then. */
 	refundIsToNew: boolean;
-	/** Its last simulation that counts; null: none does. It can win only while it has passed in the state of its target. */
+	/**
+	 * Its last simulation that counts; null: none. It can win only while it has passed in the state
+	 * of its target.
+	 */
 	lastCheck: BidCheck | null;
-	/** The simulation that is running, with the state that it runs in; or null. */
+	/** The running simulation and the state that it runs in; null: none. */
 	runningCheck: { readonly basis: string; readonly stop: AbortController } | null;
 }
 
 /**
- * How a bid's simulation ended. `basis` is the fingerprint of the state that it ran in: the head, and the sender's transactions up
- * to the target. `noResult`: the node failed; `targetFailed`: so that nothing is known of any bid behind it.
+ * How a bid's simulation ended. `basis` identifies the state that it ran in: the head, and the
+ * sender's transactions up to the target. `noResult`: the node failed. `targetFailed`: the target
+ * failed, so nothing is known of any bid behind it.
  */
 export interface BidCheck {
 	readonly basis: string;
@@ -69,7 +77,10 @@ export function isFor({ firstBlock, lastBlock }: Bid, block: number): boolean {
 	return firstBlock <= block && block <= lastBlock;
 }
 
-/** The bundle's name at builders: a backrun's sender has one bid per target there, and its next one replaces it. */
+/**
+ * The bundle's name at builders. A backrun's sender has one bid per target there, and the next bid
+ * replaces it.
+ */
 export function backrunName({ target, backrun }: Pick<Bid, "target" | "backrun">): string {
 	return `backrun ${target} ${backrun.from}`;
 }

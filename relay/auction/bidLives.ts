@@ -9,22 +9,22 @@ import type { Bids } from "./bids.ts";
 import type { BundleTable, Withdrawal } from "./bundleTable.ts";
 
 export interface BidLivesDependencies {
-	/** The live ones. */
+	/** The live bids. */
 	readonly bids: Bids;
 	readonly table: Pick<BundleTable, "change" | "freeUuid">;
 	/** The number of the next block. */
 	readonly nextBlock: () => number;
 }
 
-/** A bid that has ended, and the block with which that is told. */
+/** A bid that has ended, and the block with which its owner learns that. */
 export interface EndedBid {
 	readonly bid: Bid;
 	readonly block: number;
-	/** Why, as far as that lies with the bid itself. */
+	/** The reason, as far as it lies with the bid itself. */
 	readonly reason: BundleReason | null;
 }
 
-/** Blocks for which landed bids are kept, for reorganisations and for a settlement that comes late. */
+/** How many blocks landed bids are kept, for reorganisations and for a late settlement. */
 export const KEPT_BLOCKS = 64;
 
 export class BidLives {
@@ -36,7 +36,7 @@ export class BidLives {
 		this.#dependencies = dependencies;
 	}
 
-	/** The bids whose end is told with `block`. */
+	/** The bids whose end is reported with `block`. */
 	endedFor(block: number): readonly EndedBid[] {
 		return [...this.#ended.values()].filter((one) => one.block === block);
 	}
@@ -48,7 +48,7 @@ export class BidLives {
 		this.#landed.set(bid, { number, hash });
 	}
 
-	/** From landed to live: all that were in `blocks`, which have left the chain. */
+	/** From landed to live: all bids that were in `blocks`, which have left the chain. */
 	revive(blocks: readonly Pick<Block, "hash">[]): void {
 		const { bids, table } = this.#dependencies;
 		const gone = new Set(blocks.map((block) => block.hash));
@@ -61,8 +61,8 @@ export class BidLives {
 	}
 
 	/**
-	 * Its owner withdraws it, who does not know whether it is still live. If it has landed and its block leaves the chain, it is for
-	 * no later one.
+	 * Withdraws the bid for its owner, who does not know whether it is still live. If it has landed
+	 * and its block leaves the chain, it is for no later block.
 	 */
 	withdraw(bid: Bid, how: Withdrawal): void {
 		const { table } = this.#dependencies;
@@ -74,8 +74,8 @@ export class BidLives {
 	}
 
 	/**
-	 * From live to ended, which is told with the next block, or the nearest one that the bid is for; until then it keeps its uuid, as a
-	 * live one does. Null if it was not live.
+	 * From live to ended. The end is reported with the next block, or the nearest one that the bid
+	 * is for. Until then it keeps its uuid, as a live bid does. Null if it was not live.
 	 */
 	end(bid: Bid, reason: BundleReason | null): EndedBid | null {
 		const block = Math.min(Math.max(bid.firstBlock, this.#dependencies.nextBlock()), bid.lastBlock);
@@ -86,7 +86,7 @@ export class BidLives {
 		return ended;
 	}
 
-	/** The same bid comes again: what has ended of it is over. */
+	/** The same bid was submitted again: its ended versions are over. */
 	comesAgain({ owner, target, backrun }: Pick<Bid, "owner" | "target" | "backrun">): void {
 		for (const bid of this.#ended.keys()) {
 			if (bid.owner !== owner || bid.target !== target || bid.backrun.hash !== backrun.hash) continue;
@@ -95,7 +95,7 @@ export class BidLives {
 		}
 	}
 
-	/** From live to over: nothing more is told. Returns false if it was not live. */
+	/** From live to over: nothing more is reported. Returns false if it was not live. */
 	drop(bid: Bid): boolean {
 		const { bids, table } = this.#dependencies;
 		if (!bids.remove(bid)) return false;
@@ -104,7 +104,10 @@ export class BidLives {
 		return true;
 	}
 
-	/** To over: ended ones whose block has passed at `head`, and landed ones whose block is no longer kept. */
+	/**
+	 * To over: ended bids whose block has passed at `head`, and landed bids whose block is no
+	 * longer kept.
+	 */
 	forget(head: number): void {
 		for (const [bid, { block }] of this.#ended) {
 			if (block > head) continue;

@@ -31,7 +31,10 @@ export const BID_LIMITS: BidsOptions = {
 export class Bids {
 	readonly #options: BidsOptions;
 	readonly #byTarget = new Map<string, Set<Bid>>();
-	/** By client and backrun's sender: whoever else has the sender's signed backruns is another one. */
+	/**
+	 * By client and backrun's sender. Another client that has the sender's signed backruns counts
+	 * separately.
+	 */
 	readonly #bySender = new Map<string, Set<Bid>>();
 	readonly #count: Shares;
 	readonly #bytes: Shares;
@@ -91,8 +94,9 @@ export class Bids {
 	}
 
 	/**
-	 * If `target` has too many bids, the one to evict when `block` is the next: of the client with the most of them the one that
-	 * starts the latest after `block`, or else the cheapest. Null when there is room.
+	 * If `target` has too many bids, the one to evict when `block` is the next; null if there is
+	 * room. It belongs to the client with the most bids. The bid that starts latest after `block`
+	 * goes first, else the lowest.
 	 */
 	toEvictOnTarget(target: string, block: number): Bid | null {
 		const all = this.of(target);
@@ -110,7 +114,10 @@ export class Bids {
 		return this.of(target).filter((bid) => bid.client === client).length;
 	}
 
-	/** If there are too many bids or bytes in all, the one to evict: the cheapest of the client with the most bids. Else null. */
+	/**
+	 * If there are too many bids or bytes in all, the lowest bid of the client with the most bids,
+	 * to evict. Else null.
+	 */
 	toEvictInAll(): Bid | null {
 		const isOver = this.#count.exceeded("", 0) === "total" || this.#bytes.exceeded("", 0) === "total";
 		if (!isOver) return null;

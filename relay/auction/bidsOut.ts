@@ -1,33 +1,39 @@
-// The bids that went to builders for a block, also those that were withdrawn, evicted or replaced since: a builder may have been past
-// the cancel. In memory: after a restart a target's events tell what was sent, but not by whom.
+// The bids that were sent to builders for a block. Bids that were withdrawn, evicted or replaced
+// since are included: a builder may have been past the cancel. In memory: after a restart, a
+// target's events show what was sent, but not by whom.
 
 import { type Bidder, bidderKey } from "../domain/bundleStatus.ts";
 import type { Bid } from "./bid.ts";
 
-/** A bid that was out for a block. */
+/** A bid that was sent for a block. */
 export interface BidOut {
 	/** The hashes of its bundle and of its backrun. */
 	readonly bundle: string;
 	readonly backrun: string;
 	readonly bidder: Bidder;
-	/** When it was accepted: see {@link Bid.seq}. Of a bid that was replaced by the same one, the first. */
+	/**
+	 * The order of its acceptance: see {@link Bid.seq}. If the same bid replaced it, the first
+	 * one's.
+	 */
 	readonly seq: number;
-	/** Wei that it claimed when it went out last. */
+	/** Wei that it claimed when it was last sent. */
 	readonly bid: bigint;
-	/** Names of the builders that it left for. */
+	/** Names of the builders that it was sent to. */
 	readonly builders: readonly string[];
-	/** Who gets the refund. */
+	/** The recipient of the refund. */
 	readonly recipient: string;
 }
 
-/** Blocks for which all are kept: a reorganisation may bring another block with the same number. */
+/**
+ * How many blocks the bids are kept: a reorganisation may bring another block with the same number.
+ */
 const KEPT_BLOCKS = 8;
 
 export class BidsOut {
-	/** By block and target; of each bidder and backrun once. */
+	/** By block and target; each bidder and backrun once. */
 	readonly #byBlock = new Map<number, Map<string, Map<string, BidOut>>>();
 
-	/** The bid leaves for `builder` for `block`. */
+	/** Records that the bid is sent to `builder` for `block`. */
 	note(
 		{ record, backrun, bidder, target, value, seq }: Bid,
 		{ block, builder, recipient }: { block: number; builder: string } & Pick<BidOut, "recipient">,
@@ -45,14 +51,15 @@ export class BidsOut {
 		});
 	}
 
-	/** What was out of a bid for `block`; null: no builder had it. */
+	/** The bid as it was sent for `block`; null: no builder had it. */
 	of({ target, backrun, bidder }: Bid, block: number): BidOut | null {
 		return this.#byBlock.get(block)?.get(target)?.get(keyOf(backrun.hash, bidder)) ?? null;
 	}
 
 	/**
-	 * The bid that was out behind `target` for `block` with this backrun; null: none. Of several the one that was accepted first: whoever
-	 * receives a bundle has the backrun's bytes, and can bid with them too.
+	 * The bid with this backrun that was sent behind `target` for `block`; null: none. If there are
+	 * several, the first accepted. Anybody who receives a bundle has the backrun's bytes, and can
+	 * bid with them too.
 	 */
 	find(target: string, block: number, backrun: string): BidOut | null {
 		const all = [...(this.#byBlock.get(block)?.get(target)?.values() ?? [])];
@@ -60,7 +67,7 @@ export class BidsOut {
 		return first ?? null;
 	}
 
-	/** Forgets what no block at `head` can have any more. */
+	/** Forgets bids that no block at `head` can contain any more. */
 	forget(head: number): void {
 		for (const block of this.#byBlock.keys()) if (block + KEPT_BLOCKS <= head) this.#byBlock.delete(block);
 	}

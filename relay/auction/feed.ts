@@ -1,5 +1,5 @@
-// The fields of a shared transaction that searchers may see: never a signature, a blob or an authorization. Which
-// transactions are shared is decided in senderRunner.ts.
+// The fields of a transaction that searchers may see: never a signature, a blob or an
+// authorization. The rules in senderRunner.ts decide which transactions are disclosed.
 
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";

@@ -16,7 +16,7 @@ interface Slot {
 export interface SlotChanges {
 	readonly send: readonly Bid[];
 	readonly cancel: readonly Bid[];
-	/** When the next slot may be sent, in monotonic ms; null: no bid waits for one. */
+	/** When the next slot may be sent, in monotonic ms; null: no bid waits. */
 	readonly nextAt: number | null;
 }
 
@@ -24,8 +24,9 @@ export class HeldSlots {
 	readonly #slots: Slot[] = [];
 
 	/**
-	 * Gives the slots to the bids `wanted`, of different senders and at most `slots`. While one of them waits for its slot, the builder
-	 * keeps the bid in that slot if it has the same sender or `mayStay`.
+	 * Gives the slots to the bids `wanted`, which have different senders and number at most
+	 * `slots`. While a bid waits for its slot, the builder keeps the slot's present bid if that has
+	 * the same sender or `mayStay`.
 	 */
 	update(
 		wanted: readonly Bid[],
@@ -43,7 +44,8 @@ export class HeldSlots {
 		const free = new Set(this.#slots.filter(({ bid }) => bid === null || !isWanted.has(bid)));
 		const ownOf = ({ backrun }: Bid) => [...free].find((slot) => slot.bid?.backrun.from === backrun.from);
 		const fresh = wanted.filter((bid) => !has.has(bid));
-		// A bid's name at the builder is its sender's. Another bid must not take the slot of that name first, and cancel the name.
+		// A bid's name at the builder depends on its sender. Another bid must not take that
+		// sender's slot first, and cancel the name.
 		const inOrder = [...fresh.filter((bid) => ownOf(bid)), ...fresh.filter((bid) => !ownOf(bid))];
 		for (const bid of inOrder) {
 			const own = ownOf(bid);

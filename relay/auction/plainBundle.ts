@@ -1,5 +1,5 @@
-// A plain bundle: a searcher's own transactions, without a shared target. Also when two are the same bundle, and the limits.
-// Pure.
+// A plain bundle: a searcher's own transactions, without a user's target. Also decides when two
+// bundles are the same, and sets the limits. Pure.
 
 import type { SharesOptions } from "../../shared/shares/shares.ts";
 import type { OutgoingBundle, Range } from "../domain/bundle.ts";
@@ -36,9 +36,10 @@ export interface PlainBundle {
 }
 
 /**
- * What became of it last. `accepted`: nothing yet. `sent`: `builders` were given it for `block`. `failed`: its simulation in `block`
- * did, or it is not for the time of that, and no builder has it. `landed`: a block contains it, which may leave the chain;
- * `before` is the state that it had.
+ * Its last state. `accepted`: nothing has happened yet. `sent`: it was queued for `builders`, for
+ * `block`. `failed`: its simulation in `block` failed, or its times do not allow that block, and no
+ * builder has it. `landed`: a block contains it, which may leave the chain. `before` is its state
+ * before it landed.
  */
 export type PlainBundleState =
 	| { readonly kind: "accepted" }
@@ -51,7 +52,10 @@ export type PlainBundleState =
 			readonly before: Exclude<PlainBundleState, { kind: "landed" }>;
 	  };
 
-/** The last block that builders were given it for; null: none, or its simulation has failed since. */
+/**
+ * The last block for which it was queued at builders; null: none, or its simulation has failed
+ * since.
+ */
 export function sentFor({ state }: Pick<PlainBundle, "state">): number | null {
 	return state.kind === "sent" ? state.block : null;
 }

@@ -1,6 +1,8 @@
-// Which bids on a target a builder gets. A builder runs every bundle in its real block and keeps what pays, so the relay only has
-// to see that enough of them get there and that nobody fills the slots alone. Half of the slots go by record (what a bidder's bids
-// have left at that builder), a quarter by bid, the rest by lot. Nothing is held against anybody. Pure.
+// Chooses the bids on a target that a builder gets. A builder runs every bundle in its real block
+// and keeps those that pay. So the relay only makes sure that enough of them arrive and that nobody
+// fills the slots alone. Half of the slots go by record, a quarter by bid, the rest by lot. A
+// record is the amount that a bidder's bids have left at that builder. No bidder is penalised.
+// Pure.
 
 import { createHmac } from "node:crypto";
 import { networkAddress, networkOf } from "../../shared/client.ts";
@@ -17,8 +19,8 @@ export interface SlotOptions {
 }
 
 /**
- * Numbers between 0 and 1 for a block and a target, from a secret: a name's number follows from these alone, so that nobody's
- * changes with what others, or it itself, bid, replace or withdraw.
+ * Numbers between 0 and 1 for a block and a target, derived from a secret. A name's number depends
+ * on nothing else. So it does not change when anybody bids, replaces or withdraws.
  */
 export function drawing(secret: Buffer, block: number, target: string): (name: string) => number {
 	const known = new Map<string, number>();
@@ -34,10 +36,11 @@ export function drawing(secret: Buffer, block: number, target: string): (name: s
 }
 
 /**
- * The bids among `all` (one target's, for one builder) that get a slot, in the order of their slots. By record: drawn among the
- * bidders with a record, each with a chance in proportion to it. By bid: the highest. By lot: a network, then a client in it. A
- * backrun's sender has one slot, and a client one by bid or lot; one by record is the bidder's and uses up none of its client's,
- * so that no neighbour can take it away.
+ * The bids among `all` (one target's, for one builder) that get a slot, in the order of their
+ * slots. By record: drawn among the bidders with a record, each with a chance in proportion to it.
+ * By bid: the highest. By lot: a network, then a client in it. A backrun's sender has one slot, and
+ * a client one by bid or lot. A slot by record is the bidder's and uses none of its client's, so
+ * that no neighbour can take it away.
  */
 export function slotsOf(all: readonly Bid[], { slots, recordOf, draw }: SlotOptions): readonly Bid[] {
 	const bids = competing(all).sort(compare);
@@ -65,14 +68,16 @@ export function slotsOf(all: readonly Bid[], { slots, recordOf, draw }: SlotOpti
 	return inTurn([byRecord, byLot, byBid]);
 }
 
-/** The names that numbers are drawn for, of a bid's client and network; and its bidder's, as records know it. */
+/**
+ * The names of a bid's client and network that numbers are drawn for, and its bidder as in records.
+ */
 interface Names {
 	readonly client: string;
 	readonly network: string;
 	readonly bidder: string;
 }
 
-/** Names never change. Making them anew for each builder would take most of the time. */
+/** Names never change. Creating them again for each builder would take most of the time. */
 const NAMES = new WeakMap<Bid, Names>();
 
 function namesOf(bid: Bid): Names {
@@ -88,7 +93,10 @@ function namesOf(bid: Bid): Names {
 	return names;
 }
 
-/** The bids that compete: of an address that bids on a target itself, no web page's that a visitor has open there. */
+/**
+ * The bids that compete. If an address itself bids on a target, bids from web pages that a visitor
+ * has open there do not.
+ */
 function competing(bids: readonly Bid[]): Bid[] {
 	const own = new Set(bids.map(({ client }) => client).filter((client) => networkAddress(client) === client));
 	return bids.filter(({ client }) => own.has(client) || !own.has(networkAddress(client)));
@@ -134,7 +142,10 @@ function* bestOfEach(groups: Iterable<readonly Bid[]>, isFree: (bid: Bid) => boo
 	}
 }
 
-/** The bids of each name, in the order of the names' numbers. Draws nothing before the first is asked for. */
+/**
+ * The bids of each name, in the order of the names' numbers. Draws nothing before the first is
+ * requested.
+ */
 function* inOrder(
 	bids: readonly Bid[],
 	kind: keyof Names,

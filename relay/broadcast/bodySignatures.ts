@@ -1,5 +1,6 @@
-// Signs the bodies that builders are sent, each once: several builders get the same bundle, and a private transaction goes out in the
-// same bytes with each head. A signature takes half of what a delivery does.
+// Signs the bodies of requests to builders, each once. Several builders get the same bundle, and a
+// private transaction is sent in the same bytes with each head. A signature takes half the time of
+// a delivery.
 
 import { hash } from "node:crypto";
 import { addressOfKey, bodyHeader, keccak256, keyBytes, signedOf } from "../../shared/ethereum/signatures.ts";
@@ -12,7 +13,7 @@ const SIGNATURE_BYTES = 65;
 export interface BodySignaturesOptions {
 	/** 32 bytes as 0x hex. */
 	readonly key: string;
-	/** The last so many signatures are kept, for 150 bytes each. */
+	/** How many signatures are kept, newest first; each takes 150 bytes. */
 	readonly kept: number;
 }
 
@@ -20,15 +21,15 @@ export class BodySignatures {
 	readonly #work: Pick<SignatureWork, "sign">;
 	readonly #secret: Buffer;
 	readonly #address: string;
-	/** Where the signature for a body's hash is in `#bytes`. */
+	/** The index of a body's signature in `#bytes`, by the body's hash. */
 	readonly #places = new Map<string, number>();
-	/** The hash whose signature is at each place. */
+	/** The body's hash at each index. */
 	readonly #hashes: string[] = [];
-	/** Without an object for each. Memory that was never written takes no room. */
+	/** One buffer instead of an object each. Memory that was never written takes no space. */
 	readonly #bytes: Buffer;
 	readonly #kept: number;
 	#next = 0;
-	/** Those that are being made, by the body's hash. */
+	/** Signatures in progress, by the body's hash. */
 	readonly #signing = new Map<string, Promise<string>>();
 
 	constructor(
@@ -42,7 +43,7 @@ export class BodySignatures {
 		this.#work = dependencies.work;
 	}
 
-	/** `body` with its signature; at once if that is kept, or made here. */
+	/** `body` with its signature. Synchronous if the signature is kept, or made in this thread. */
 	signed(body: Buffer): SignedBody | Promise<SignedBody> {
 		const signature = this.#sign(body);
 		if (typeof signature === "string") return { body, signature };
@@ -51,7 +52,7 @@ export class BodySignatures {
 
 	/** The value of X-Flashbots-Signature. */
 	#sign(body: Uint8Array): string | Promise<string> {
-		// A fifth of the time of the hash that is signed.
+		// Takes a fifth of the time of the hash that is signed.
 		const name = hash("sha256", body, "binary");
 		const at = this.#places.get(name);
 		if (at !== undefined) return this.#header(at);
@@ -67,7 +68,7 @@ export class BodySignatures {
 		return signing;
 	}
 
-	/** Keeps it in the place of the oldest; returns the place. */
+	/** Stores the signature in place of the oldest; returns its index. */
 	#keep(
 		name: string,
 		{ signature, recid }: { readonly signature: Uint8Array; readonly recid: number },

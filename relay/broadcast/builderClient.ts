@@ -56,8 +56,8 @@ export function refundTerms(row: BuilderRow, percent: number): RefundTerms | nul
 }
 
 /**
- * The call that sends `bundle` in the row's dialect. It replaces what was sent before with the same `uuid` (UUIDv4). The
- * refund is limited to what the builder pays, and left out at 0 percent.
+ * The call that sends `bundle` in the row's dialect. It replaces the bundle sent before with the
+ * same `uuid` (UUIDv4). The refund is limited to the builder's maximum, and left out at 0 percent.
  */
 export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string): BuilderCall {
 	if (row.dialect === "mev-share") return mevShareCall(row, bundle, uuid);
@@ -74,7 +74,7 @@ export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string
 	return { method: "eth_sendBundle", params: [params] };
 }
 
-/** Whether the builder itself keeps a bundle to its times: mev_sendBundle has no field for them. */
+/** Whether the builder itself enforces a bundle's times: mev_sendBundle has no field for them. */
 export function keepsTimes({ dialect }: BuilderRow): boolean {
 	return dialect === "bundle";
 }
@@ -104,7 +104,9 @@ function refundFields(row: BuilderRow, refund: BundleRefund): object {
 	};
 }
 
-/** The percent that is asked of a builder; 0 where paying it would cost more than that. */
+/**
+ * The refund percentage requested from a builder; 0 if paying it would cost more than the refund.
+ */
 function paidPercent(row: BuilderRow, { percent, payout }: BundleRefund): number {
 	const terms = refundTerms(row, percent);
 	if (terms === null) return 0;
@@ -145,17 +147,18 @@ export interface SignedBody {
 /** The body of a request that makes `call`. */
 export function bodyOf({ method, params }: BuilderCall): Buffer {
 	const [raw] = params;
-	// A private transaction is one text of hex digits, in which JSON would look for what to escape.
+	// A private transaction is one string of hex digits, which JSON would search for characters to
+	// escape.
 	const text = params.length === 1 && typeof raw === "string" ? `["${raw}"]` : JSON.stringify(params);
-	// ASCII alone: methods, hex, and names of fields.
+	// ASCII only: methods, hex, and field names.
 	return Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${text}}`, "latin1");
 }
 
 const UUID_BYTES = 16;
 
 /**
- * The bundle identifier for `name`: a UUIDv4 (RFC 9562) derived from the name and the relay's private key. So it is the same
- * after a restart, and a searcher who knows the name can't guess it.
+ * The bundle identifier for `name`: a UUIDv4 (RFC 9562) derived from the name and the relay's
+ * private key. It stays the same after a restart, and a searcher who knows the name can't guess it.
  */
 export function bundleUuid(name: string, signingKey: string): string {
 	const bytes = Buffer.from(keccak256(Buffer.from(`${name} ${signingKey}`))).subarray(0, UUID_BYTES);
@@ -165,21 +168,24 @@ export function bundleUuid(name: string, signingKey: string): string {
 	return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** Deadline for one request to a builder, in ms: after that its block is nearly built. */
+/** Deadline for one request to a builder, in ms. After that its block is nearly built. */
 const BUILDER_TIMEOUT_MS = 4_000;
-/** Requests in flight to one builder at most: public builders disconnect clients with more than ten connections. */
+/**
+ * Most requests in flight to one builder. Public builders disconnect clients with more than ten
+ * connections.
+ */
 export const BUILDER_CONNECTIONS = 8;
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Different codes of one builder's errors that are told at most. */
+/** Most error codes of one builder that are logged. */
 const MAX_CODES = 16;
 
-/** What is known of a request beside its body: its id, and whether it may be sent, which is checked at each attempt. */
+/** A request's id, and whether it may be sent, which is checked at each attempt. */
 export interface SendChecks {
-	/** Told in `X-Request-Id`; null: none. */
+	/** Sent in `X-Request-Id`; null: none. */
 	readonly requestId: string | null;
 	/** Called right before the request is written; false if it must no longer be sent. */
 	shouldSend(): boolean;
-	/** Called when it is written, each time. */
+	/** Called each time that the request is written. */
 	onSent(): void;
 }
 
@@ -200,9 +206,9 @@ export class BuilderClient {
 	readonly #log: Logger;
 	/** Its last answer. */
 	#judged: Judged = { status: 0, text: "", answer: "failed" };
-	/** What was last told of it in the log; null while it answers. */
+	/** The last problem that was logged; null while the builder answers. */
 	#told: string | null = null;
-	/** Codes of its errors that were told in the log. */
+	/** Error codes that were logged. */
 	readonly #toldCodes = new Set<number>();
 
 	constructor(row: BuilderRow, dependencies: BuilderClientDependencies) {
@@ -245,7 +251,7 @@ export class BuilderClient {
 				BUILDER_TIMEOUT_MS,
 				checks,
 			);
-			// Most answers of a builder are the same.
+			// A builder mostly gives the same answer, so it is parsed only when it changes.
 			if (status !== this.#judged.status || text !== this.#judged.text) {
 				this.#judged = { status, text, answer: judge(status, text) };
 				if (this.#judged.answer === "rejected") this.#tellRejection(text);
@@ -262,7 +268,7 @@ export class BuilderClient {
 		}
 	}
 
-	/** Logs each code of its errors once; never its text, which may quote a transaction. */
+	/** Logs each error code once. Never logs the text, which may quote a transaction. */
 	#tellRejection(text: string): void {
 		const { code } = (JSON.parse(text) as { readonly error: { readonly code?: unknown } }).error;
 		if (typeof code !== "number" || this.#toldCodes.size >= MAX_CODES || this.#toldCodes.has(code)) return;
@@ -270,7 +276,7 @@ export class BuilderClient {
 		this.#log.warn("a builder rejects what it is sent", { upstream: this.#name, code });
 	}
 
-	/** Logs what came in the place of an answer, when it changes; null: an answer. */
+	/** Logs a symptom that came instead of an answer, when it changes; null: an answer. */
 	#tell(symptom: Symptom | null): void {
 		const hint = symptom === null ? null : advice("its url in BUILDERS", symptom);
 		if (hint !== null && hint !== this.#told) {

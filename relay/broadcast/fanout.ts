@@ -1,5 +1,6 @@
-// Sends bundles, transactions and cancels to the builders, each through the builder's own lane, and reports the answers.
-// A bundle that asks for a refund goes only to builders that pay one; the caller chooses all other recipients.
+// Sends bundles, transactions and cancels to the builders, each through the builder's own queue,
+// and reports the answers. A bundle that asks for a refund goes only to builders that pay refunds.
+// The caller chooses all other recipients.
 
 import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -41,7 +42,10 @@ export interface FanoutDependencies extends BuilderClientDependencies {
 	readonly work: Pick<SignatureWork, "sign">;
 	/** Called with each answer to a transaction that was sent alone, or to its cancel. */
 	readonly delivered: (hash: string, event: Extract<TxEvent, { type: "delivered" }>) => void;
-	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
+	/**
+	 * Checked before each request. False while another relay may be the active one. Cancels are
+	 * sent anyway.
+	 */
 	readonly maySend: () => boolean;
 	readonly onDelivery: DeliveryListener;
 }
@@ -52,10 +56,10 @@ interface Builder {
 	readonly lane: Lane;
 }
 
-/** As many as may wait in a lane. */
+/** As many as may wait in a builder queue. */
 const KEPT_SIGNATURES = 100_000;
 
-/** What was delivered; `backrun` is any bundle except one that holds a target alone. */
+/** The kind of a delivery. `backrun` is any bundle except one that contains only a target. */
 export type DeliveredKind = DeliveryKind | "backrun";
 
 /** Called for every delivery, for metrics, readiness and traces. */
@@ -64,7 +68,7 @@ export type DeliveryListener = (
 	kind: DeliveredKind,
 	answer: DeliveryAnswer,
 	ms: number,
-	/** The transaction's hash, of a bundle that of the first one; "" if that is not known any more. */
+	/** Hash of the transaction, or of a bundle's first one; "" if it is not known any more. */
 	hash: string,
 	/** The target block. */
 	block: number,
@@ -77,7 +81,7 @@ export interface Dispatch {
 	readonly block: number;
 	/** The last block of its lifetime: how long builders may keep a private transaction. */
 	readonly lastBlock: number;
-	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
+	/** Wei that the builder earns by it, default 0. A client's highest goes first. */
 	readonly worth?: number;
 	/** Called when a request with it is written. */
 	readonly left?: () => void;
@@ -86,19 +90,19 @@ export interface Dispatch {
 /** Called with each builder's response. */
 export type BundleAnswered = (delivery: BundleDelivery) => void;
 
-/** What users' transactions need of the builders. */
+/** The functions of the builders that users' transactions need. */
 export type Broadcaster = Pick<
 	Fanout,
 	"cancel" | "eligible" | "forget" | "isOut" | "leastWaiting" | "restore" | "send" | "takeBack"
 >;
 
-/** What searchers' bundles need of the builders. */
+/** The functions of the builders that searchers' bundles need. */
 export type BundleSender = Pick<
 	Fanout,
 	"builtBy" | "cancelBundle" | "keepsTimes" | "names" | "perSecond" | "sendBundle" | "terms"
 >;
 
-/** The builders and their lanes. */
+/** The builders and their queues. */
 export class Fanout {
 	readonly #builders: ReadonlyMap<string, Builder>;
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
@@ -178,7 +182,7 @@ export class Fanout {
 			.map(({ row }) => row.name);
 	}
 
-	/** Queues it in the lanes of `builders`; does not wait. */
+	/** Queues it for `builders`; does not wait. */
 	send(dispatch: Dispatch, builders: readonly string[]): void {
 		const { transaction, block, lastBlock, worth, left } = dispatch;
 		const { tx } = transaction;
@@ -227,10 +231,11 @@ export class Fanout {
 	}
 
 	/**
-	 * Queues the bundle in the lanes of those of `builders` that may have it, and returns their names without waiting. A bundle with a
-	 * refund goes only to builders that pay refunds. In a lane, a newer bundle replaces a waiting one of the same name, which is
-	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed. `left` is called when a request
-	 * with it is written to a builder, which never happens if it is replaced in the queue.
+	 * Queues the bundle for those of `builders` that may have it, and returns their names without
+	 * waiting. A bundle with a refund goes only to builders that pay refunds. A newer bundle
+	 * replaces a queued one of the same name, which is answered `unsent`. `answered` may be called
+	 * before this returns, if a queue is full or closed. `left` is called when a request with it is
+	 * written to a builder. That never happens if it is replaced in the queue.
 	 */
 	sendBundle(
 		bundle: OutgoingBundle,
@@ -301,7 +306,7 @@ export class Fanout {
 		return builder === undefined ? null : refundTerms(builder.row, percent);
 	}
 
-	/** Searchers' requests that a builder takes in a second, where users have none. */
+	/** Searchers' requests per second that a builder accepts while users send none. */
 	perSecond(name: string): number {
 		return this.#builders.get(name)?.lane.perSecond ?? 0;
 	}
@@ -312,45 +317,47 @@ export class Fanout {
 		return builders.filter(({ row }) => row.feeRecipients.includes(coinbase)).map(({ row }) => row.name);
 	}
 
-	/** Whether the builder itself keeps a bundle to its times. */
+	/** Whether the builder itself enforces a bundle's times. */
 	keepsTimes(name: string): boolean {
 		const builder = this.#builders.get(name);
 		return builder !== undefined && keepsTimes(builder.row);
 	}
 
-	/** Drops what waits for `head` or an earlier block. */
+	/** Drops items that wait for `head` or an earlier block. */
 	setHead(head: number): void {
 		this.#head = head;
 		for (const { lane } of this.#builders.values()) lane.setHead(head);
 	}
 
-	/** Items in all lanes, for metrics. */
+	/** Items in all queues, for metrics. */
 	get depth(): number {
 		let depth = 0;
 		for (const { lane } of this.#builders.values()) depth += lane.depth;
 		return depth;
 	}
 
-	/** By builder: how many items wait or are under way, and whether bidders have records there. */
+	/**
+	 * By builder: how many items wait or are in flight, and whether bidders have records there.
+	 */
 	get states(): readonly { readonly name: string; readonly waiting: number; readonly hasRecords: boolean }[] {
 		return Array.from(this.#builders, ([name, { row, lane }]) => {
 			return { name, waiting: lane.depth, hasRecords: hasRecords(row) };
 		});
 	}
 
-	/** How many items wait or are under way at the builder that has the fewest. */
+	/** How many items wait or are in flight at the builder that has the fewest. */
 	get leastWaiting(): number {
 		let least = Number.POSITIVE_INFINITY;
 		for (const { lane } of this.#builders.values()) least = Math.min(least, lane.depth);
 		return least;
 	}
 
-	/** How full the fullest lane is, for metrics. */
+	/** How full the fullest queue is, for metrics. */
 	get fullness(): Fullness {
 		return fullest([...this.#builders.values()].map(({ lane }) => lane.fullness));
 	}
 
-	/** Finishes what is in flight and drops what waits, which is still in the store. */
+	/** Finishes requests in flight and drops waiting items, which are still in the store. */
 	async close(): Promise<void> {
 		const builders = [...this.#builders.values()];
 		await Promise.all(builders.map(({ lane }) => lane.close()));
@@ -399,12 +406,17 @@ function pushCancels(
 	for (const call of calls) lane.push({ ...item, make: () => signatures.signed(bodyOf(call)), urgent: true });
 }
 
-/** A bundle's lane key, from which its identifier is derived. It can't equal a sender's address or a target's name. */
+/**
+ * A bundle's queue key, from which its identifier is derived. It can't equal a sender's address or
+ * a target's name.
+ */
 function laneKey(name: string): string {
 	return `bundle ${name}`;
 }
 
-/** The name of the bundle that holds a target alone; no {@link OutgoingBundle.name} looks like it. */
+/**
+ * The name of the bundle that contains only a target. No {@link OutgoingBundle.name} looks like it.
+ */
 function targetName(hash: string): string {
 	return `target ${hash}`;
 }

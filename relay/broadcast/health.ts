@@ -1,11 +1,12 @@
-// Tracks what builders answer to deliveries: for /readyz whether any does, and for the operator what each said last. A rejection counts as an answer; a timeout or a failed
-// connection does not.
+// Tracks builders' answers to deliveries. Used by /readyz, which checks whether any builder
+// answers, and to show operators each builder's last answer. A rejection counts as an answer; a
+// timeout or a failed connection does not.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 
-/** The window in which deliveries count, in slots, and at least so many ms. */
+/** The window in which deliveries count: in slots, and its minimum in ms. */
 const WINDOW_SLOTS = 2;
 const LEAST_WINDOW_MS = 2_000;
 
@@ -21,7 +22,7 @@ export class DeliveryHealth {
 	readonly #slot: SlotLength;
 	#lastTried = Number.NEGATIVE_INFINITY;
 	#lastAnswered = Number.NEGATIVE_INFINITY;
-	/** By builder; changed in place, since this is for each delivery. */
+	/** By builder. Entries are changed in place, since each delivery updates one. */
 	readonly #last = new Map<string, LastAnswer>();
 
 	constructor(options: { readonly slot: SlotLength }, dependencies: { clock: Clock }) {
@@ -43,7 +44,10 @@ export class DeliveryHealth {
 		if (answer === "accepted" || answer === "rejected") this.#lastAnswered = this.#lastTried;
 	}
 
-	/** What `builder` answered last, and how many seconds ago; null if it was sent nothing since this relay is the core. */
+	/**
+	 * The last answer of `builder`, and how many seconds ago it came. Null if nothing was sent to
+	 * it since this relay became the core.
+	 */
 	lastOf(
 		builder: string,
 	): { readonly answer: DeliveryAnswer; readonly secondsAgo: number; readonly ms: number } | null {

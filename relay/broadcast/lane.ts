@@ -1,7 +1,8 @@
-// One builder's lane: a bounded queue of requests to it, so that a slow builder delays no other. Users' transactions and cancels go
-// before searchers' bundles, which have what those leave of the builder's requests in a second, and clients are served in fair order.
-// Of bids the first slot of every target goes before the second of any. The items of one sender are sent one after another, so that
-// nonces arrive in order and a cancel arrives after what it cancels.
+// The builder queue: a bounded queue of requests to one builder, so that a slow builder delays no
+// other. Users' transactions and cancels go before searchers' bundles, which use the rest of the
+// builder's requests per second. Clients are served in fair order. The first bid slot of every
+// target goes before the second of any. The items of one sender are sent one after another. So
+// nonces arrive in order, and a cancel arrives after the item that it cancels.
 
 import { type Clock, nextTurn, type Timer } from "../../shared/clock.ts";
 import { FairScheduler, type JobOptions, type WaitingJob } from "../../shared/shares/scheduler.ts";
@@ -16,21 +17,24 @@ export interface LaneItem {
 	readonly key: string;
 	/** The transaction's hash, or a bundle's name. A newer item replaces a waiting one of the same subject unless it is urgent. */
 	readonly subject: string;
-	/** The client whose share of the lane it uses: see clientOf in shared/client.ts. */
+	/** The client whose quota of the queue it uses: see clientOf in shared/client.ts. */
 	readonly client: string;
-	/** What the builder earns by it, in wei: of one client's items the dearest goes first. Default 0. */
+	/** Wei that the builder earns by it, default 0. A client's highest item goes first. */
 	readonly worth?: number | undefined;
-	/** Whose it is, or whose cancel. */
+	/** The kind of the item, or of the item that it cancels. */
 	readonly kind: BundleKind;
 	/** The slot of a bid. */
 	readonly slot?: number | undefined;
-	/** Its target block; once that is the head, the item is dropped. */
+	/** Its target block. Once that is the head, the item is dropped. */
 	readonly block: number;
-	/** The id of the request that it follows from, which its builder is told; null: none. */
+	/** The id of the request that caused it, which is sent to the builder; null: none. */
 	readonly requestId: string | null;
 	/** A cancel: it goes before everything else of its kind, and is sent even after its block. */
 	readonly urgent: boolean;
-	/** Builds and signs the body right before it is sent, so that waiting items use little memory; it may take some turns. */
+	/**
+	 * Builds and signs the body right before it is sent, so that waiting items use little memory.
+	 * It may take several turns of the event loop.
+	 */
 	readonly make: () => SignedBody | Promise<SignedBody>;
 	/** Called when the request is written. From then on the builder may have the item. A retry calls it again. */
 	readonly left?: (() => void) | undefined;
@@ -39,14 +43,15 @@ export interface LaneItem {
 }
 
 export interface LaneOptions {
-	/** Requests in a second. */
+	/** Requests per second. */
 	readonly perSecond: number;
 	/**
-	 * Items of users that may wait; the same number of bids, of plain bundles, and of the cancels of each. One client may have
-	 * an eighth. An item beyond that is answered `unsent`; it is sent again with the next head.
+	 * How many users' items may wait. The same limit applies to bids, to plain bundles, and to the
+	 * cancels of each. One client may have an eighth. An item beyond that is answered `unsent`; it
+	 * is sent again with the next head.
 	 */
 	readonly capacity: number;
-	/** Requests in flight at most. */
+	/** Most requests in flight. */
 	readonly concurrency: number;
 }
 
@@ -92,13 +97,13 @@ class Sending implements SendChecks {
 	}
 }
 
-/** The shares of waiting items of one kind. */
+/** The quotas for waiting items of one kind. */
 interface WaitingShares {
 	readonly waiting: Shares;
 	readonly cancels: Shares;
 }
 
-/** Queues checked for stale items before other work gets a turn: few ms. */
+/** Queues checked for stale items before other work runs, which takes a few ms. */
 const QUEUES_PER_SLICE = 500;
 /** How many blocks a sent bundle is remembered. Among bundles that pay the same, the one sent least recently goes first. */
 const KNOWN_BLOCKS = 32;
@@ -108,7 +113,7 @@ export class Lane {
 	readonly #scheduler: FairScheduler;
 	readonly #rooms: Readonly<Record<BundleKind, WaitingShares>>;
 	readonly #budget: RequestBudget;
-	/** Until searchers' requests may go on. */
+	/** Runs until searchers' requests may continue. */
 	#pause: Timer | null = null;
 	readonly #queues = new Map<string, Queue>();
 	/** The last block for which each subject was sent, by kind. Users' transactions stay until {@link forget}. */
@@ -129,7 +134,7 @@ export class Lane {
 		this.#budget = new RequestBudget({ perSecond }, dependencies);
 		this.#scheduler = new FairScheduler({
 			concurrency,
-			// The shares bound what waits.
+			// The quotas limit the waiting items.
 			maxWaiting: Number.POSITIVE_INFINITY,
 			mayStartBackground: () => this.#mayStartSearchers(),
 		});
@@ -159,14 +164,14 @@ export class Lane {
 		return rooms.reduce((sum, { waiting, cancels }) => sum + waiting.taken + cancels.taken, this.#inFlight);
 	}
 
-	/** How full its fullest share is. */
+	/** How full its fullest quota is. */
 	get fullness(): Fullness {
 		return fullest(
 			Object.values(this.#rooms).flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]),
 		);
 	}
 
-	/** Requests of searchers in a second, where users have none. */
+	/** Searchers' requests per second while users send none. */
 	get perSecond(): number {
 		return this.#budget.forSearchers;
 	}
@@ -179,7 +184,7 @@ export class Lane {
 		const replaced = item.urgent ? undefined : waiting[at];
 		if (replaced !== undefined) this.#shares(replaced).release(replaced.client, 1);
 		const isTaken = !this.#closed && this.#shares(item).take(item.client, 1) === null;
-		// The older item is outdated, so it is dropped even if the newer one is not taken.
+		// The older item is outdated, so it is dropped even if the newer one is not accepted.
 		const added = isTaken ? [item] : [];
 		waiting.splice(at < 0 ? waiting.length : at, replaced === undefined ? 0 : 1, ...added);
 		if (!item.urgent) markWithdrawn(queue, item.subject);
@@ -189,8 +194,8 @@ export class Lane {
 	}
 
 	/**
-	 * Drops the queued item of `subject` unless it is urgent; it is answered `unsent`. An item in flight is not written any more, or
-	 * not a second time.
+	 * Drops the queued item of `subject` unless it is urgent; it is answered `unsent`. An item in
+	 * flight is not written any more, or not a second time.
 	 */
 	withdraw(key: string, subject: string): void {
 		const queue = this.#queues.get(key);
@@ -199,7 +204,7 @@ export class Lane {
 		this.#dropIf(queue, (item) => item.subject === subject);
 	}
 
-	/** Drops what waits for `head` or an earlier block. */
+	/** Drops items that wait for `head` or an earlier block. */
 	setHead(head: number): void {
 		this.#head = head;
 		for (const sent of [this.#sent.bid, this.#sent.plain])
@@ -210,13 +215,14 @@ export class Lane {
 	}
 
 	/**
-	 * Takes no new items, and resolves when all cancels and the items in flight are answered. Other waiting items are
-	 * answered `unsent`: they are in the store and are sent again after the restart.
+	 * Accepts no new items. Resolves when all cancels and the items in flight are answered. Other
+	 * waiting items are answered `unsent`: they are in the store and are sent again after the
+	 * restart.
 	 */
 	async close(): Promise<void> {
 		this.#closed = true;
 		for (const queue of this.#queues.values()) this.#dropIf(queue, () => true);
-		// What is left of searchers' are cancels.
+		// Only cancels are left of searchers' items.
 		this.#scheduler.resume();
 		if (this.depth > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
 	}
@@ -232,7 +238,10 @@ export class Lane {
 		return item.urgent ? room.cancels : room.waiting;
 	}
 
-	/** Whether the builder takes a request of a searcher now; else they go on when it does. */
+	/**
+	 * Whether the builder accepts a searcher's request now. If not, the scheduler resumes when it
+	 * does.
+	 */
 	#mayStartSearchers(): boolean {
 		const { waitMs } = this.#budget;
 		if (waitMs === 0 || this.#closed) return true;
@@ -329,7 +338,7 @@ export class Lane {
 	#jobOptions({ client, subject, worth = 0, kind, slot = 0, urgent }: LaneItem): JobOptions {
 		const rank = urgent ? -Infinity : rankOf(worth, this.sentFor(kind, subject) ?? 0);
 		if (kind === "user") return { client, cost: 1, urgent, rank };
-		// All bids are one client: the auction has divided their slots already.
+		// All bids are one client: the auction has already assigned their slots.
 		return kind === "bid"
 			? { client: "bids", cost: BID_COST, background: true, rank: urgent ? -Infinity : slot }
 			: { client: `searcher ${client}`, cost: 1, background: true, rank };
@@ -344,15 +353,21 @@ function markWithdrawn({ sending }: Queue, subject: string): void {
 	if (sending?.item.subject === subject && !sending.item.urgent) sending.isWithdrawn = true;
 }
 
-/** Beside one of a plain bundle's: of many bids at once each is to have a turn before a second plain bundle of anybody. */
+/**
+ * The cost of a bid; a plain bundle costs 1. Each of many bids gets its turn before a second plain
+ * bundle of anybody.
+ */
 const BID_COST = 1 / 64;
 
-/** What pays alike differs by less than this part of an octave: by one percent. */
+/** Payments count as equal if they differ by less than this part of an octave: by one percent. */
 const OCTAVE_PARTS = 64;
-/** More than any number of a block. */
+/** More than any block number. */
 const BLOCKS = 2 ** 32;
 
-/** The rank among a client's items, lower first: by what they pay, and where they pay alike by the block last sent for. */
+/**
+ * The rank among a client's items, lower first: by payment, and for equal payments by the block
+ * last sent for.
+ */
 function rankOf(worth: number, sentFor: number): number {
 	return sentFor - BLOCKS * Math.round(OCTAVE_PARTS * Math.log2(1 + worth));
 }

@@ -1,10 +1,11 @@
-// The block builders of BUILDERS=mainnet, checked by parseBuilders like an operator's own rows. The addresses were not
-// tried out, and a change of their owner would go unnoticed.
+// The block builders of BUILDERS=mainnet, checked by parseBuilders like an operator's own rows. The
+// addresses were not tried out, and a change of their owner would go unnoticed.
 //
-// An entry is active only where the builder's own public documents are current, since whoever holds an address
-// reads the private transactions sent to it. The date of a row is the last day on which a dated public copy of those
-// documents, or a dated measurement, is known to agree with it. Check again before relying on an old date; an
-// operator who knows better sets BUILDERS to rows of their own.
+// An entry is active only if the builder's own public documents are current: the owner of an
+// address reads the private transactions sent to it. A row's date is the last day on which a dated
+// public source is known to agree with it. The source is a copy of those documents or a
+// measurement. Check again before relying on an old date. An operator who knows better sets
+// BUILDERS to rows of their own.
 
 import type { BuilderInput } from "../domain/builder.ts";
 

@@ -1,9 +1,9 @@
-// How many requests a builder takes in a second. Users' transactions and cancels are never held back; searchers' bundles have what
-// these leave, so that no bid has the builder refuse a user's request.
+// Limits the requests to a builder per second. Users' transactions and cancels are never delayed.
+// Searchers' bundles use the rest, so that no bid makes the builder refuse a user's request.
 
 import type { Clock } from "../../shared/clock.ts";
 
-/** What is kept free of searchers' requests for users', who come at any time. */
+/** The part that is reserved for users' requests, which may come at any time. */
 const USERS_PART = 0.25;
 const WINDOW_MS = 1_000;
 
@@ -21,17 +21,17 @@ export class RequestBudget {
 		this.#clock = clock;
 	}
 
-	/** Requests of searchers in a second, where users have none. */
+	/** Searchers' requests per second while users send none. */
 	get forSearchers(): number {
 		return Math.max(1, Math.floor(this.#perSecond * (1 - USERS_PART)));
 	}
 
-	/** A request begins. */
+	/** Records that a request begins. */
 	take(): void {
 		this.#begun.push(this.#clock.monotonic());
 	}
 
-	/** In how many ms a searcher's request may begin; 0: now. */
+	/** Time in ms until a searcher's request may begin; 0: now. */
 	get waitMs(): number {
 		const now = this.#clock.monotonic();
 		while ((this.#begun[0] ?? now) <= now - WINDOW_MS) this.#begun.shift();

@@ -1,6 +1,7 @@
-// The auction. A target is a user's shared transaction behind which searchers bid to run. After each event of a target it is worked
-// out anew which of its live bids get a slot at which builder, and the builders' bundles are updated to match. Only this file sends
-// and cancels bids. What it does tells no bidder anything before the block.
+// The auction. A target is a user's transaction that is disclosed to searchers, who bid to run
+// behind it. After each event of a target, this file decides which live bids get a slot at which
+// builder. It then updates the builders' bundles to match. Only this file sends and cancels bids.
+// Its actions reveal nothing to bidders before the block.
 
 import { nextTurn, type Timer } from "../../shared/clock.ts";
 import { type Bid, backrunBundle, backrunName, hasPassedIn, isFor } from "../auction/bid.ts";
@@ -27,7 +28,10 @@ interface TargetState {
 	readonly builders: readonly string[];
 }
 
-/** What builders have of a target's bids for a block, by builder, the numbers drawn for it, and when the next bids are due. */
+/**
+ * A target's bids at the builders for one block, the numbers drawn for it, and the timer for the
+ * next bids.
+ */
 interface Held {
 	readonly block: number;
 	readonly byBuilder: Map<string, HeldSlots>;
@@ -37,12 +41,12 @@ interface Held {
 
 /** Bids that are simulated beyond those with slots, so that one that fails can be replaced at once. */
 const RESERVE = 2;
-/** One by record and one by lottery. */
+/** One slot by record and one by lottery. */
 const MIN_SLOTS = 2;
-/** How long working out slots may keep the event loop before other work is done, in ms. */
+/** Longest time in ms for which assigning slots blocks the event loop before other work runs. */
 const TURN_MS = 10;
 
-/** The market's parts that it works with. */
+/** The market classes that it depends on. */
 interface AuctioneerParts {
 	readonly bids: Bids;
 	readonly table: BundleTable;
@@ -52,7 +56,7 @@ interface AuctioneerParts {
 	readonly refundingBuilders: readonly string[];
 }
 
-/** Sees to it that builders get enough of the bids on each target. */
+/** Makes sure that builders get enough of the bids on each target. */
 export class Auctioneer {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget" | "secret">;
 	readonly #dependencies: Pick<
@@ -61,13 +65,13 @@ export class Auctioneer {
 	>;
 	readonly #parts: AuctioneerParts;
 	readonly #checks: BidChecks;
-	/** Targets that changed since the slots of their bids were worked out. */
+	/** Targets that changed since their bids' slots were last assigned. */
 	readonly #changed = new Set<string>();
 	#isWorking = false;
 	#isStopped = false;
 	readonly #lives: BidLives;
 	readonly #out = new BidsOut();
-	/** What became of the bids in the last blocks. */
+	/** Outcomes of the bids in the last blocks. */
 	readonly rounds: FinalRounds;
 	/** Hashes of the bundles whose `bid` event is in the target's record, by target. */
 	readonly #recorded = new Map<string, Set<string>>();
@@ -87,7 +91,10 @@ export class Auctioneer {
 		});
 	}
 
-	/** Adds a valid bid, and evicts others, or this one, where the limits require it; that is told with the block. */
+	/**
+	 * Adds a valid bid. Evicts others, or this one, if a limit requires it. Owners learn of an
+	 * eviction only with the block.
+	 */
 	add(bid: Bid): void {
 		const { bids, table } = this.#parts;
 		const { target, record } = bid;
@@ -101,7 +108,10 @@ export class Auctioneer {
 		this.reconcile([target]);
 	}
 
-	/** The same bid comes again: those that have ended, and the live ones `merged` into it, are over. Their status does not change. */
+	/**
+	 * The same bid was submitted again: its ended versions, and the live ones `merged` into it, are
+	 * over. Their status does not change.
+	 */
 	comesAgain(bid: Pick<Bid, "owner" | "target" | "backrun">, merged: readonly Bid[]): void {
 		for (const one of merged) this.#lives.drop(one);
 		this.#lives.comesAgain(bid);
@@ -113,7 +123,10 @@ export class Auctioneer {
 		this.reconcile([bid.target]);
 	}
 
-	/** It was decided which of a sender's transactions are sent: works out the slots of the bids on them anew. */
+	/**
+	 * Called when it is decided which of a sender's transactions are sent. Assigns the slots of the
+	 * bids on them again.
+	 */
 	senderPlanned({ ready, waiting }: SenderTransactions): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
 		this.reconcile(hashes.filter((hash) => this.#parts.bids.has(hash)));
@@ -126,7 +139,10 @@ export class Auctioneer {
 		this.reconcile([target]);
 	}
 
-	/** Tells what became of the bids in new blocks. Must be called after the tip was set to the update's head. */
+	/**
+	 * Reports the outcomes of the bids in new blocks. Must be called after the tip was set to the
+	 * update's head.
+	 */
 	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
 		this.#lives.revive(reverted);
 		for (const block of applied) this.rounds.apply(block);
@@ -165,7 +181,7 @@ export class Auctioneer {
 		for (const { due } of this.#held.values()) due?.cancel();
 	}
 
-	/** Works out the slots of these targets in the next turn of the event loop. */
+	/** Assigns the slots of these targets in the next turn of the event loop. */
 	reconcile(targets: Iterable<string>): void {
 		for (const target of targets) this.#changed.add(target);
 		if (this.#changed.size === 0 || this.#isWorking) return;
@@ -177,7 +193,7 @@ export class Auctioneer {
 		const { clock } = this.#dependencies;
 		try {
 			while (this.#changed.size > 0) {
-				// What is replaced, or comes meanwhile, is seen at once.
+				// Bids that are replaced or arrive meanwhile are considered at once.
 				await nextTurn();
 				const until = clock.monotonic() + TURN_MS;
 				for (const target of this.#changed) {
@@ -213,13 +229,15 @@ export class Auctioneer {
 			state?.builders.includes(builder) ? chosenAt(builder, passed, this.#slotsAt(builder)) : [],
 		);
 		if (state === null || passed.length === candidates.length) return;
-		// Where a simulation in this state gave no result, none follows: of all bids on a target that fails, or of the client's.
+		// If a simulation in this state gave no result, start no further one. This applies to all
+		// bids if the target failed, else to the same client's bids.
 		const last = candidates.flatMap(({ client, lastCheck }) =>
 			lastCheck?.basis === state.basis ? [{ client, result: lastCheck.result }] : [],
 		);
 		if (last.some(({ result }) => result === "targetFailed")) return;
 		const blocked = new Set(last.filter(({ result }) => result === "noResult").map(({ client }) => client));
-		// Bids not yet simulated in this state get slots as if valid; those that would have one, and a reserve, are simulated.
+		// Assume that bids not yet simulated in this state are valid. Simulate those that would get
+		// a slot, and a reserve.
 		const likely = candidates.filter((bid) => isSimulated(bid) || !blocked.has(bid.client));
 		for (const reserve of [0, RESERVE]) {
 			for (const builder of state.builders)
@@ -228,7 +246,10 @@ export class Auctioneer {
 		}
 	}
 
-	/** The slots of each target at a builder: fewer where its requests of a chain slot don't reach for all, but two at least. */
+	/**
+	 * How many slots each target has at a builder. There are fewer if the builder's requests per
+	 * chain slot don't suffice for all targets, but at least two.
+	 */
 	#slotsAt(builder: string): number {
 		const { sender, slot } = this.#dependencies;
 		const requests = sender.perSecond(builder) * (slot.ms / 1_000);
@@ -236,7 +257,10 @@ export class Auctioneer {
 		return Math.max(MIN_SLOTS, Math.min(this.#options.bidsPerTarget, each));
 	}
 
-	/** The target's state if builders have it for `block`; else null, and no bid on it is sent. */
+	/**
+	 * The target's state if builders have it for `block`. Null otherwise; then no bid on it is
+	 * sent.
+	 */
 	#stateOf(hash: string, block: number): TargetState | null {
 		const { simulation, refundingBuilders } = this.#parts;
 		const { pool } = this.#dependencies.transactions;
@@ -249,7 +273,9 @@ export class Auctioneer {
 		return { basis: simulation.basis(target), builders };
 	}
 
-	/** Sends and cancels bundles so that each builder holds the bids that `wantedAt` it. */
+	/**
+	 * Sends and cancels bundles so that each builder has the bids that `wantedAt` returns for it.
+	 */
 	#apply(target: string, held: Held, wantedAt: (builder: string) => readonly Bid[]): void {
 		const { bids, refundingBuilders } = this.#parts;
 		const { clock } = this.#dependencies;
@@ -283,7 +309,7 @@ export class Auctioneer {
 		held.due = clock.after(nextAt - clock.monotonic(), () => this.reconcile([target]));
 	}
 
-	/** What builders have of the target's bids for `block`; nothing if that is another block than before. */
+	/** The bids that builders have on the target for `block`. Starts empty for a new block. */
 	#heldFor(target: string, block: number): Held {
 		const before = this.#held.get(target);
 		if (before?.block === block) return before;

@@ -17,7 +17,7 @@ export interface BidChecksListener {
 	readonly onRetry: (target: string) => void;
 }
 
-/** The market's parts that it works with. */
+/** The market classes that it depends on. */
 interface BidChecksParts {
 	readonly bids: Bids;
 	readonly simulation: BundleSimulation;

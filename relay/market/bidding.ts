@@ -44,7 +44,7 @@ interface Considered {
 	readonly range: Range;
 }
 
-/** The market's parts that it works with. */
+/** The market classes that it depends on. */
 interface BiddingParts {
 	readonly bids: Bids;
 	readonly table: BundleTable;
@@ -162,7 +162,7 @@ export class Bidding {
 		const stopped = this.#rejection(one);
 		if (stopped !== null) return stopped;
 		const twins = this.#twins(one);
-		// Builders must be told of other times, so that it is sent anew.
+		// A bid with other times is sent as a new one, so that builders learn the times.
 		const twin = twins.find((bid) => JSON.stringify(bid.times) === JSON.stringify(times));
 		if (entry.withdrawn !== null) return this.#withdrawnOutcome(one, entry.withdrawn, value);
 		const hash = bundleHash([target, backrun.hash]);
@@ -222,9 +222,9 @@ export class Bidding {
 	}
 }
 
-/** The rejection that follows from a simulation's result. Throws if there was none. */
 type ValidBid = Extract<BidVerdict, { kind: "valid" }>;
 
+/** The rejection that follows from a simulation's result. Throws if there was none. */
 function rejectionOf(verdict: Exclude<BidVerdict, ValidBid>): BundleOutcome {
 	switch (verdict.kind) {
 		case "outdated":

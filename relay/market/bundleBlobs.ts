@@ -16,8 +16,9 @@ export interface BundleBlobsDependencies {
 }
 
 /**
- * The bytes to send in place of `raw`, the transaction with number `i` of a bundle's `count`; or why the bundle is rejected. Bytes
- * without blobs stay as they are, also where they are no transaction. `client`: see clientOf.
+ * The bytes to send in place of `raw`, or the reason why the bundle is rejected. `raw` is the
+ * transaction with number `i` of a bundle's `count`. Bytes without blobs stay as they are, even if
+ * they are no transaction. `client`: see clientOf.
  */
 export async function withReadyBlobs(
 	{ raw, i, count }: { readonly raw: Uint8Array; readonly i: number; readonly count: number },

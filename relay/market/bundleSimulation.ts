@@ -1,5 +1,6 @@
-// Finds out what may be bid on, what a backrun pays behind its target, and whether a plain bundle is valid in a block, so that
-// builders get only what can be mined. Keeps no state.
+// Decides which transactions may be bid on. Simulates what a backrun pays behind its target, and
+// whether a plain bundle is valid in a block. So builders get only bundles that can be mined. Keeps
+// no state.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -42,12 +43,15 @@ type NoVerdict =
 	| { readonly kind: "outdated" }
 	/** The node gave no result. */
 	| { readonly kind: "unavailable" }
-	/** The node can't simulate it; to be asked again in `againMs`, or not for the same block. */
+	/** The node can't simulate it. Retry in `againMs`; null: not for the same block. */
 	| { readonly kind: "impossible"; readonly why: string; readonly againMs: number | null };
 
 /** The result of a backrun's simulation behind its target. */
 export type BidVerdict =
-	/** It pays `value` wei. `refundIsToNew`: whether the recipient's account is empty, which makes a refund dearer. */
+	/**
+	 * It pays `value` wei. `refundIsToNew`: whether the refund recipient's account is empty, which
+	 * makes a refund more expensive.
+	 */
 	| { readonly kind: "valid"; readonly value: bigint; readonly refundIsToNew: boolean }
 	| { readonly kind: "unpaid"; readonly feeRecipient: string }
 	| { readonly kind: "failed"; readonly error: SimulationError }
@@ -77,7 +81,7 @@ export interface PlainTrial {
 
 /** Delay before a bundle is simulated again in ms: roughly how long it takes to process a head that the node already has. */
 export const LATER_HEAD_MS = 200;
-/** The same where the node gave no result of a bundle that was accepted. */
+/** Delay in ms if the node gave no result for an accepted bundle. */
 const NO_RESULT_MS = 500;
 
 /** Failures that a later block may resolve: missing nonces and funds, and fees that have to fall. */
@@ -105,14 +109,15 @@ export class BundleSimulation {
 		this.#dependencies = dependencies;
 	}
 
-	/** The pending transaction with this hash if it is shared with searchers, else null. */
+	/** The pending transaction with this hash if it is disclosed to searchers, else null. */
 	shared(hash: string): DecodedTransaction | null {
 		return this.#sharedEntry(hash)?.transaction.tx ?? null;
 	}
 
 	/**
-	 * The target, or null if it may not be bid on: not pending, not shared, behind a nonce gap, or behind a transaction of the
-	 * same sender that is not shared. Callers must answer all of these alike.
+	 * The target, or null if it may not be bid on. It must be pending and disclosed. It must not be
+	 * behind a nonce gap or an undisclosed transaction of the same sender. Callers must give the
+	 * same answer in all these cases.
 	 */
 	target(hash: string): BidTarget | null {
 		const entry = this.#sharedEntry(hash);
@@ -126,8 +131,8 @@ export class BundleSimulation {
 	}
 
 	/**
-	 * Identifies the state behind the target, and what the target's owners ask for. A bid that was simulated in a different state
-	 * must be simulated again.
+	 * Identifies the state behind the target, and the owners' requested path and refund recipient.
+	 * A bid that was simulated in a different state must be simulated again.
 	 */
 	basis(target: BidTarget): string {
 		const { tip } = this.#dependencies;
@@ -232,8 +237,9 @@ export class BundleSimulation {
 	}
 
 	/**
-	 * Whether a failure may be due to an outdated state: the node has a block behind `stateBlock`, in which it may have run the
-	 * simulation (anvil does), or the sender's account is another one than was cached. Charged to `client`. Throws UpstreamError.
+	 * Whether a failure may be due to an outdated state. Either the node has a block after
+	 * `stateBlock`, in which it may have run the simulation (anvil does). Or the sender's account
+	 * differs from the cached one. Charged to `client`. Throws UpstreamError.
 	 */
 	async #isOutdated(sender: string, client: string, stateBlock: number): Promise<boolean> {
 		const { accounts, onLaterHead } = this.#dependencies;
@@ -284,7 +290,7 @@ export function isMendable({ code }: SimulationError): boolean {
 	return MENDABLE.has(code);
 }
 
-/** What a bundle's status says of this error. */
+/** The reason for this error in a bundle's status. */
 export function failureReason({ code }: SimulationError): BundleReason {
 	return EXECUTION_FAILURES.has(code) ? "reverted" : "invalid";
 }
@@ -294,13 +300,13 @@ function withoutVerdict(outcome: SimulationOutcome | undefined): NoVerdict {
 	return { kind: "impossible", why: outcome.error.message, againMs: outcome.againMs ?? null };
 }
 
-/** In how many ms an accepted bundle is simulated again for the same block; null: not at all. */
+/** Delay in ms before an accepted bundle is simulated again for the same block; null: no retry. */
 export function retryMs(verdict: BidVerdict | PlainVerdict): number | null {
 	if (verdict.kind === "impossible") return verdict.againMs;
 	return verdict.kind === "outdated" || verdict.kind === "unavailable" ? NO_RESULT_MS : null;
 }
 
-/** Whether a new bundle is simulated again before it is answered. */
+/** Whether a new bundle is simulated again before the response. */
 export function isTransient(verdict: BidVerdict | PlainVerdict): boolean {
 	return verdict.kind !== "unavailable" && retryMs(verdict) !== null;
 }

@@ -1,4 +1,4 @@
-// What the parts of the market stand on: its options, and the rest of the relay.
+// The market's options, and the other parts of the relay that it depends on.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -26,9 +26,11 @@ export interface MarketOptions {
 	readonly refundPercent: number;
 	/** Most bids of one target at one builder. */
 	readonly bidsPerTarget: number;
-	/** From which the numbers are drawn that decide about slots. */
+	/** Secret that the numbers for assigning slots are derived from. */
 	readonly secret: Buffer;
-	/** Whether it is known now that the node can simulate one transaction behind another, which bidding needs. */
+	/**
+	 * Whether the node is known to simulate one transaction behind another, which bidding needs.
+	 */
 	readonly bidding: () => boolean;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
@@ -48,7 +50,7 @@ export interface MarketDependencies {
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
-	/** Tells whose rules hold in a block. */
+	/** Returns the fork whose rules apply in a block. */
 	readonly forkAt: ForkAt;
 	readonly sender: BundleSender;
 	/** The length of the chain's slots. */
@@ -56,13 +58,13 @@ export interface MarketDependencies {
 	readonly payments: PaymentReader;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly publisher: Publisher;
-	/** Keeps what bidders have paid, and searchers' figures. */
+	/** Stores bidders' payments and searchers' figures. */
 	readonly kv: KeyValueStore;
 	readonly damaged: DamagedEntries;
-	/** How subscribers see a bundle. */
+	/** A bundle's status as subscribers receive it. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus) => unknown;
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRejection) => void;
-	/** Told of what each landed bid claimed, and what it paid, in wei. */
+	/** Called with the amounts that each landed bid claimed and paid, in wei. */
 	readonly onLanded: (claimed: bigint, paid: bigint) => void;
 	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;

@@ -1,6 +1,6 @@
-// The figures of each owner's bundles by day, for that owner. They change with each status of a bundle, and are written with each
-// block, so that they outlive the bundles, which are in memory only: a bundle that is open when the relay stops keeps its place in
-// the figures, and gets no outcome any more.
+// Counts each owner's bundles by day, for that owner. The figures change with each status of a
+// bundle and are written with each block. So they outlive the bundles, which are in memory only. A
+// bundle that is open when the relay stops stays counted, but gets no outcome any more.
 
 import type { Background } from "../../shared/background.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
@@ -12,12 +12,15 @@ import { count, type DayFigures, dayOf, noFigures } from "../domain/searcherFigu
 import { SEARCHER_DAY } from "../domain/storeKeys.ts";
 
 export interface FiguresOptions {
-	/** Most days of owners, in all and of one client, whatever its keys; where there are too many, the client with the most loses its first. */
+	/**
+	 * Most rows (one per owner and day), in all and of one client with any number of keys. If a
+	 * limit is exceeded, that client, or the one with the most rows, loses its oldest row.
+	 */
 	readonly maxDays: number;
 	readonly maxPerClient: number;
 }
 
-/** A signer with bundles on each day has almost three years. */
+/** 1,000 days are almost three years for a signer with bundles on each day. */
 export const FIGURES_LIMITS: FiguresOptions = { maxDays: 20_000, maxPerClient: 1_000 };
 
 interface FiguresDependencies {
@@ -27,7 +30,7 @@ interface FiguresDependencies {
 	readonly log: Logger;
 }
 
-/** A day of an owner, and the client that it counts for. */
+/** A day of an owner, and the client whose quota it uses. */
 interface Row {
 	readonly owner: string;
 	readonly client: string;
@@ -39,16 +42,19 @@ type StoredRow = Omit<DayFigures, "day" | "paid"> & { readonly client: string; r
 
 const DIGITS = 7;
 
-/** Keeps them. */
+/** Keeps the figures. */
 export class SearcherFigures {
 	readonly #dependencies: FiguresDependencies;
 	readonly #shares: Shares;
 	readonly #byOwner = new Map<string, Map<number, Row>>();
-	/** In the order in which they were made. */
+	/** In the order in which they were created. */
 	readonly #byClient = new Map<string, Set<Row>>();
-	/** In which row a bundle in a block counts: one that is forgotten meanwhile is made anew, without it. */
+	/**
+	 * The row in which a bundle's status in a block counts. If that row is dropped meanwhile, it is
+	 * created again without the bundle.
+	 */
 	readonly #countedIn = new WeakMap<BundleBlockStatus, Row>();
-	/** Keys of what differs from the disk. */
+	/** Keys of rows that differ from the disk. */
 	readonly #unwritten = new Set<string>();
 
 	constructor({ maxDays, maxPerClient }: FiguresOptions, dependencies: FiguresDependencies) {
@@ -71,13 +77,16 @@ export class SearcherFigures {
 		}
 	}
 
-	/** An owner's days, the last one first. */
+	/** An owner's days, newest first. */
 	of(owner: string): readonly DayFigures[] {
 		const rows = [...(this.#byOwner.get(owner)?.values() ?? [])];
 		return rows.map(({ figures }) => figures).sort((a, b) => b.day - a.day);
 	}
 
-	/** Counts a bundle in a block as it stands now (1), or no more (-1) because that is about to change. */
+	/**
+	 * Counts a bundle in a block with its current status (1), or removes it before that changes
+	 * (-1).
+	 */
 	count(record: BundleRecord, status: BundleBlockStatus, by: 1 | -1): void {
 		const { owner, client } = record;
 		const day = dayOf(status.since);
@@ -89,7 +98,7 @@ export class SearcherFigures {
 		this.#unwritten.add(keyOf(row));
 	}
 
-	/** Writes what has changed; what can't be written now is with the next call. */
+	/** Writes the changed rows. The next call retries rows that could not be written. */
 	write(): void {
 		if (this.#unwritten.size === 0) return;
 		const { kv, background, log } = this.#dependencies;
@@ -134,7 +143,7 @@ export class SearcherFigures {
 		this.#unwritten.add(keyOf(first));
 	}
 
-	/** What is to be on disk under `key`; null: nothing. */
+	/** The value to store under `key`; null: none. */
 	#stored(key: string): Buffer | null {
 		const row = this.#byOwner
 			.get(ownerIn(key))

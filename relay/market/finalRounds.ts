@@ -1,5 +1,6 @@
-// What became of the bids on each target in a new block: which are in it, which builders had and which not. What the transaction behind
-// the target pays is read from the chain later (settlement.ts), by the rounds that are kept here.
+// Outcomes of the bids on each target in a new block: included, sent to builders, or not sent.
+// Later, settlement.ts reads from the chain what the transaction behind the target pays. It uses
+// the rounds that are kept here.
 
 import { type Bid, isFor } from "../auction/bid.ts";
 import { type BidLives, KEPT_BLOCKS } from "../auction/bidLives.ts";
@@ -12,13 +13,19 @@ import type { Block } from "../domain/chain.ts";
 
 /** The bids on a target in the block that contains it. */
 export interface FinalRound {
-	/** The bundles that are to be told what the transaction behind the target paid: those that are in the block, and lost ones. */
+	/**
+	 * The bundles whose status gets the payment of the transaction behind the target: included and
+	 * lost ones.
+	 */
 	readonly records: readonly BundleRecord[];
-	/** The bid right behind the target, even if it has been withdrawn since; null: what is there was not out. */
+	/**
+	 * The bid right behind the target, even if it has been withdrawn since. Null if there is no
+	 * transaction, or none that was sent as a bid.
+	 */
 	readonly behind: BidOut | null;
 }
 
-/** The market's parts that it works with. */
+/** The market classes that it depends on. */
 interface FinalRoundsParts {
 	readonly bids: Bids;
 	readonly lives: BidLives;
@@ -26,7 +33,7 @@ interface FinalRoundsParts {
 	readonly table: BundleTable;
 }
 
-/** A bid that was for a block, and why it had no part in it, as far as that lies with itself. */
+/** A bid that was for a block, and why it took no part, as far as the bid itself caused it. */
 interface Entrant {
 	readonly bid: Bid;
 	readonly reason: BundleReason | null;
@@ -46,7 +53,7 @@ export class FinalRounds {
 		return this.#rounds.get(`${blockHash} ${target}`) ?? null;
 	}
 
-	/** Tells what became of each bid in a new block. Settlement adds what was paid later. */
+	/** Sets the outcome of each bid in a new block. Settlement adds the payment later. */
 	apply(block: Block): void {
 		const { lives, out, table } = this.#parts;
 		const { number, hash } = block;
@@ -56,7 +63,7 @@ export class FinalRounds {
 			const behind = place === undefined ? undefined : block.transactions[place + 1]?.hash;
 			const records: BundleRecord[] = [];
 			for (const { bid, reason } of entrants) {
-				// Anywhere else in the block it was not mined through its bundle.
+				// At any other index it was not mined through its bundle.
 				const isIn = behind === bid.backrun.hash;
 				const went = out.of(bid, number);
 				const isMined = places.has(bid.backrun.hash);
@@ -66,7 +73,8 @@ export class FinalRounds {
 						? ({ stage: "TARGET_NOT_MINED", reason: null } as const)
 						: ({ stage: went === null ? "NOT_PLACED" : "LOST", reason } as const);
 				const isWithdrawn = isWithdrawnFrom(bid, number) && !isIn;
-				// Where it stood is told with its target's block alone: a target of one's own that is not mined would tell for nothing.
+				// Reveal whether it was sent only with its target's block. Otherwise a bidder could
+				// learn that for free, with an own target that is not mined.
 				const told =
 					place === undefined
 						? { bid: bid.claimed }

@@ -1,6 +1,7 @@
-// What landed bids have left at builders: by block, builder and bidder. A bidder's record at a builder is the sum of the last 7,200
-// blocks. It counts in canonical blocks alone, whose coinbase is one of the builder's: what a proposer pays itself, or another
-// builder, is no record. It is on disk, so that it survives a restart.
+// Amounts that landed bids have left at builders, by block, builder and bidder. A bidder's record
+// at a builder is the sum of the last 7,200 blocks. Only canonical blocks count whose coinbase is
+// one of the builder's. A block with another coinbase, such as a proposer's own, gives no record.
+// The amounts are on disk, so that they survive a restart.
 
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
@@ -9,11 +10,11 @@ import type { ChainUpdate } from "../domain/chain.ts";
 import { PAYMENTS } from "../domain/storeKeys.ts";
 import type { MarketDependencies } from "./dependencies.ts";
 
-/** What a landed bid left at a builder. Stored as JSON. */
+/** The amount that a landed bid left at a builder. Stored as JSON. */
 export interface Payment {
 	/** Hash of the target. */
 	readonly target: string;
-	/** As of bidderKey in domain/bundleStatus.ts. */
+	/** As returned by bidderKey in domain/bundleStatus.ts. */
 	readonly bidder: string;
 	/** Name of the builder. */
 	readonly builder: string;
@@ -28,17 +29,17 @@ interface PaidBlock {
 }
 type KnownBlock = PaidBlock & { isCanonical: boolean };
 
-/** What canonical blocks come to. */
+/** Sums over the canonical blocks. */
 interface Sums {
 	/** By builder and bidder. */
 	readonly wei: ReadonlyMap<string, ReadonlyMap<string, bigint>>;
-	/** Of the bidders without a signature. */
+	/** Clients of the bidders without a signature. */
 	readonly clients: ReadonlySet<string>;
 }
 
 /** How long a payment counts, in blocks. */
 const RECORD_BLOCKS = 7_200;
-/** Of a block's number in keys: one JSON entry per block, in block order. */
+/** Digits of a block's number in keys: one JSON entry per block, in block order. */
 const DIGITS = 12;
 /** Blocks deeper than this are not checked for reorganisations. */
 const REORG_BLOCKS = 128;
@@ -50,7 +51,7 @@ export class PaymentLedger {
 	readonly #dependencies: LedgerDependencies;
 	/** By hash. */
 	readonly #blocks = new Map<string, KnownBlock>();
-	/** Null after a change, until it is asked for. */
+	/** Null after a change, until it is needed. */
 	#sums: Sums | null = null;
 
 	constructor(dependencies: LedgerDependencies) {
@@ -80,7 +81,7 @@ export class PaymentLedger {
 		return [...this.#records().wei.values()].some((ofBuilder) => (ofBuilder.get(bidder) ?? 0n) > 0n);
 	}
 
-	/** Whether a bidder without a signature has one anywhere that came from `client`. */
+	/** Whether a bidder without a signature that came from `client` has a record anywhere. */
 	hasUnsignedRecord(client: string): boolean {
 		return this.#records().clients.has(client);
 	}
@@ -90,7 +91,10 @@ export class PaymentLedger {
 		return [...this.#records().wei.values()].reduce((sum, { size }) => sum + size, 0);
 	}
 
-	/** Adds payments in a block; resolves when they are on disk. Of a target the first counts, so that repeating it adds nothing. */
+	/**
+	 * Adds payments in a block. Resolves when they are on disk. Only the first payment of a target
+	 * counts, so that repeating it adds nothing.
+	 */
 	async record(
 		block: { readonly number: number; readonly hash: string },
 		payments: readonly Payment[],

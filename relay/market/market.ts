@@ -35,7 +35,9 @@ import { PaymentLedger } from "./ledger.ts";
 import { PlainBundles } from "./plainBundles.ts";
 import { Settlement } from "./settlement.ts";
 
-/** The searchers' side. Its parts are made in this order, and each stands on those before it. */
+/**
+ * The searchers' side. Its parts are created in this order, and each depends on those before it.
+ */
 export class SearcherMarket {
 	/** Names of the builders that pay refunds: bids go to no others. */
 	readonly refundingBuilders: readonly string[];
@@ -51,7 +53,7 @@ export class SearcherMarket {
 	readonly #dependencies: MarketDependencies;
 	readonly #canSimulate: () => boolean;
 
-	/** It listens to the records from now on. */
+	/** Subscribes to the records immediately. */
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
 		const { transactions, sender, clock, publisher, view } = dependencies;
 		this.#dependencies = dependencies;
@@ -77,14 +79,14 @@ export class SearcherMarket {
 		this.#plain = new PlainBundles(options, dependencies, parts);
 		this.#settlement = new Settlement(options, dependencies, { ...parts, auctioneer });
 		transactions.records.subscribe((record, before, event) => {
-			// The record says so by now: a bid may arrive immediately.
+			// The record is marked by now, so a bid may arrive immediately.
 			if (event.type === "shared") this.#publish(record.hash);
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
 				this.auctioneer.targetEnded(record.hash);
 		});
 	}
 
-	/** Whether bids are taken now: the node can simulate them, and a builder pays refunds. */
+	/** Whether bids are accepted now: the node can simulate them, and a builder pays refunds. */
 	get isOpen(): boolean {
 		return this.#canSimulate() && this.refundingBuilders.length > 0;
 	}
@@ -111,8 +113,8 @@ export class SearcherMarket {
 	}
 
 	/**
-	 * At most `limit` of its bundles, the last to arrive first; where `before` is given those that arrived before the one with that
-	 * hash. Null if that one is not known.
+	 * At most `limit` of its bundles, newest first. `before`: only those that arrived before the
+	 * bundle with that hash. Null if that bundle is not known.
 	 */
 	bundles(
 		{ owner, isLive }: BundleReader,
@@ -125,7 +127,7 @@ export class SearcherMarket {
 		return before !== null && start === 0 ? null : seen.slice(start, start + limit);
 	}
 
-	/** What its bundles have come to, the last day first. */
+	/** Figures of its bundles by day, newest first. */
 	figuresOf({ owner, isLive }: BundleReader): readonly DayFigures[] {
 		const days = this.figures.of(owner);
 		return isLive ? days : settledFigures(days, this.table.bundles(owner), this.#head);
@@ -140,7 +142,10 @@ export class SearcherMarket {
 		return this.ledger.hasRecord(bidderKey(bidder));
 	}
 
-	/** Whether a bidder of the reader's has one: its key, or without a signature any that came from its client. */
+	/**
+	 * Whether a bidder of the reader's has a record. The bidder is its key, or without a signature
+	 * any that came from its client.
+	 */
 	hasOwnRecord({ owner, client }: BundleReader): boolean {
 		return isKeys(owner) ? this.ledger.hasRecord(owner) : this.ledger.hasUnsignedRecord(client);
 	}
@@ -151,7 +156,7 @@ export class SearcherMarket {
 		await this.figures.load();
 	}
 
-	/** Shows a transaction to searchers. */
+	/** Discloses a transaction to searchers. */
 	#publish(hash: string): void {
 		const { transactions, publisher } = this.#dependencies;
 		const known = transactions.records.get(hash);
@@ -159,7 +164,7 @@ export class SearcherMarket {
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(known.transaction.tx));
 	}
 
-	/** The transactions that searchers see now, as they are published; for new listeners. */
+	/** The transactions that searchers see now, as they are published; for new subscribers. */
 	*sharedNow(): Iterable<{ readonly hash: string; readonly text: string }> {
 		const { pool } = this.#dependencies.transactions;
 		for (const sender of pool.senders()) {
@@ -187,8 +192,8 @@ export class SearcherMarket {
 	}
 
 	/**
-	 * More is known of the next block: bids must be simulated in it again, and its time may have changed, as after a missed slot.
-	 * Must be called after the tip was refreshed.
+	 * More is known of the next block. Bids must be simulated in it again, and its time may have
+	 * changed, as after a missed slot. Must be called after the tip was refreshed.
 	 */
 	nextBlockChanged(): void {
 		this.auctioneer.reconcile(this.bids.targets());
@@ -222,7 +227,7 @@ export class SearcherMarket {
 		}
 	}
 
-	/** The request, for the builders that keep a bundle to its times; or its rejection. */
+	/** The request, limited to the builders that enforce a bundle's times; or its rejection. */
 	#timed<Request extends BundleEnvelope>(request: Request): Request | RejectedBundle {
 		const { times, builders } = request;
 		const { tip, sender } = this.#dependencies;

@@ -1,5 +1,5 @@
-// Sends plain bundles (a searcher's own transactions, without a shared target) to the builders for each block of their range in
-// which they pass a simulation, until they are mined or their owner cancels or replaces them. In memory only.
+// Sends plain bundles (a searcher's own transactions) for each block of their range in which they
+// pass a simulation. They end when mined, cancelled or replaced. In memory only.
 
 import { inSlices, pause } from "../../shared/clock.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
@@ -48,7 +48,7 @@ import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 /** New bundles that are processed at the same time, and that may wait. */
 const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
-/** Repeated simulations at the same time: thousands may be due at a head, and other work must not wait for all. */
+/** Repeated simulations at once: other work must not wait for the thousands due at a head. */
 const RETRIALS_AT_ONCE = 16;
 /** Most simulations of a new bundle when heads or accounts change meanwhile, or the node does not support it. */
 const MAX_TRIES = 3;
@@ -64,13 +64,12 @@ interface Considered {
 	readonly hash: string;
 }
 
-/** What the simulation in `block` has shown. */
+/** The result of the simulation in `block`. */
 interface TrialResult {
 	readonly block: number;
 	readonly verdict: PlainVerdict;
 }
 
-/** The market's parts that it works with. */
 interface PlainBundlesParts {
 	readonly table: BundleTable;
 	readonly simulation: BundleSimulation;
@@ -78,12 +77,11 @@ interface PlainBundlesParts {
 	readonly refundingBuilders: readonly string[];
 }
 
-/** Accepts plain bundles and sends them block by block. */
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
 	readonly #dependencies: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock" | "blobProofs">;
 	readonly #parts: PlainBundlesParts;
-	/** By their names at builders: one for each uuid of an owner, or for each bundle without a uuid. */
+	/** By name at the builders: one per uuid of an owner, or one per bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	/** Schedules new bundles fairly by client. */
 	readonly #admissions = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
@@ -94,7 +92,7 @@ export class PlainBundles {
 	});
 	readonly #transactions: Shares;
 	readonly #bytes: Shares;
-	/** Ends when the last update of the chain has been worked off; null: none is. */
+	/** Resolves when the last chain update has been processed; null: none is running. */
 	#following: Promise<void> | null = null;
 	#stopped = false;
 
@@ -107,8 +105,8 @@ export class PlainBundles {
 	}
 
 	/**
-	 * Marks bundles that new blocks contain, ends those that are over or contained in part, and tries the others for the next
-	 * block: at once if they are few, else in slices, one update after another.
+	 * Marks included bundles, and ends those that are over or partly included. Tries the others for
+	 * the next block. Few are handled at once, many in slices, one update after another.
 	 */
 	onChainUpdate(update: ChainUpdate): void {
 		const before = this.#following;
@@ -145,7 +143,7 @@ export class PlainBundles {
 			if (bundle.outgoing.times !== null && bundle.state.kind !== "landed") this.#try(bundle, false);
 	}
 
-	/** Handles a bundle of which no new block contains any transaction. */
+	/** Handles a bundle that has no transaction in the new blocks. */
 	#follow(bundle: PlainBundle, { number: head, timestamp }: Block, isReorg: boolean): void {
 		const { state, firstBlock, lastBlock, record, outgoing } = bundle;
 		if (state.kind === "landed") {
@@ -172,7 +170,10 @@ export class PlainBundles {
 		for (const bundle of this.#bundles.values()) bundle.trial?.abort();
 	}
 
-	/** Simulates it for the next block if that is at its time, and sends it if it passes; `evenIfSent`: also if it was sent for it. */
+	/**
+	 * Simulates the bundle for the next block if its times allow that, and sends it if it passes.
+	 * `evenIfSent`: also if it was already sent for that block.
+	 */
 	#try(bundle: PlainBundle, evenIfSent: boolean): void {
 		endTrial(bundle);
 		const { tip, background, clock } = this.#dependencies;
@@ -188,7 +189,7 @@ export class PlainBundles {
 		const { signal } = trial;
 		bundle.trial = trial;
 		const { outgoing, state } = bundle;
-		// Among one client's bundles those that failed before go last.
+		// Among one client's bundles, those that failed before go last.
 		const hasFailed = state.kind === "failed" && state.block === next.number - 1;
 		const priority = hasFailed ? "held" : "again";
 		const { client, transactions } = outgoing;
@@ -215,7 +216,7 @@ export class PlainBundles {
 		});
 	}
 
-	/** It can't be in this block: cancels it at builders that have it. */
+	/** The bundle can't be in this block: cancels it at builders that have it. */
 	#leaveOut(bundle: PlainBundle, block: number, reason: BundleReason): void {
 		this.#cancelAtBuilders(bundle, []);
 		bundle.state = { kind: "failed", block };
@@ -239,7 +240,7 @@ export class PlainBundles {
 	/** Accepts or rejects a bundle. Throws RpcError if the node fails, and then keeps nothing. */
 	async submit(given: PlainBundleRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const turn = { client: given.network, cost: given.body.length };
-		// Before its turn: it takes seconds.
+		// Outside the scheduled job, since it takes seconds.
 		const request = await this.#withReadyBlobs(given);
 		if ("outcome" in request) return request;
 		try {
@@ -319,8 +320,8 @@ export class PlainBundles {
 	}
 
 	/**
-	 * The bundle that this one replaces: the one under its uuid; or, without a uuid, the same transactions for overlapping or
-	 * adjoining blocks, since many searchers resend a bundle with a moving range.
+	 * The bundle under its uuid, which this one replaces. Without a uuid, one with the same
+	 * transactions and overlapping or adjoining blocks: many searchers resend with a moving range.
 	 */
 	#freed({ request, entry, hash }: Considered, range: Range): PlainBundle | undefined {
 		const { owner, uuid } = request;
@@ -349,12 +350,13 @@ export class PlainBundles {
 		const freed = this.#freed(one, range);
 		const full = this.#full(one, freed);
 		if (full !== null) return full;
-		// The same transactions: its blocks and its name at builders stay.
+		// The same transactions: keep its blocks and its name at builders.
 		const twin = uuid === null ? freed : undefined;
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
 		const { withdrawn } = entry;
-		// Withdrawn during its simulation: only its status is kept, and not even that beside a live identical bundle's.
+		// Withdrawn during simulation: keep only the status, or nothing if an identical one is
+		// live.
 		if (withdrawn !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
 		const record = table.open({
 			owner,
@@ -393,7 +395,7 @@ export class PlainBundles {
 			trial: null,
 			release: () => table.freeUuid(entry),
 		};
-		// The one under its name: `freed`, or one that is included.
+		// The bundle under its name: `freed`, or one that is included.
 		const old = this.#bundles.get(bundle.outgoing.name);
 		const isSame = old !== undefined && isSameAs(old, bundle);
 		if (isSame) {
@@ -416,7 +418,7 @@ export class PlainBundles {
 		return { outcome: "accepted", hash };
 	}
 
-	/** Sends it if it passed for the next block, notes if it failed for that, and simulates it if the verdict is for another. */
+	/** For the next block: sends it if it passed, records a failure. Otherwise simulates it. */
 	#begin(bundle: PlainBundle, { block, verdict }: TrialResult): void {
 		const next = this.#dependencies.tip.next();
 		if (block !== next?.number || !isAt(bundle.outgoing.times, next.timestamp)) this.#try(bundle, false);
@@ -424,7 +426,7 @@ export class PlainBundles {
 		else if (sentFor(bundle) !== block) this.#send(bundle);
 	}
 
-	/** Another bundle took its uuid. A plain one also takes its place at the builders, or cancels it there. */
+	/** Another bundle took its uuid. A plain one also replaces or cancels it at the builders. */
 	#replaced(bundle: PlainBundle, by: BundleKind | null): void {
 		if (!this.#forget(bundle) || bundle.state.kind === "landed") return;
 		this.#parts.table.change(bundle.record, sentFor(bundle) ?? bundle.firstBlock, { stage: "REPLACED" });

@@ -1,6 +1,8 @@
-// For each block that contains a transaction with bids, reads from the chain which backrun is right behind it, what that brought,
-// and what refund was due and paid; then tells the bidders, and records what the bid left at its builder. What a relay sent in its
-// last moment is not in its store: in a block before the next one's first, a payment of exactly the owed amount counts as a refund.
+// Settles each block that contains a transaction with bids. Reads from the chain which backrun is
+// right behind it, what that brought, and what refund was due and paid. Then notifies the bidders,
+// and records the amount that the bid left at its builder. A relay may stop before it stores the
+// last bundles that it sent. Up to the block that was next at the start, a payment of exactly the
+// owed amount therefore counts as a refund.
 
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
@@ -28,13 +30,18 @@ export interface Landed {
 	readonly recipient: string;
 	/** Whether the recipient's account is empty before the block. */
 	readonly isNew: boolean;
-	/** Wei that it brought, by priority fees and transfers; if the node can't trace it, the bid is taken for the transfers. */
+	/**
+	 * Wei that it brought, by priority fees and transfers. If the node can't trace it, the bid is
+	 * used for the transfers.
+	 */
 	readonly brought: bigint;
-	/** Those of the builders that may have made the block. */
+	/** Refund terms of the builders that may have made the block. */
 	readonly terms: readonly RefundTerms[];
 }
 
-/** What a transaction brought to the coinbase, in wei; `transfers` is null if the node can't trace it. */
+/**
+ * Wei that a transaction brought to the coinbase. `transfers` is null if the node can't trace it.
+ */
 type Gain = Awaited<ReturnType<MarketDependencies["payments"]["brought"]>>;
 
 /** A landed bid whose bidder is known, and the wei that it paid by transfers. */
@@ -46,7 +53,7 @@ interface Left {
 
 type Due = ReturnType<typeof owedRefund>;
 
-/** The market's parts that it works with. */
+/** The market classes that it depends on. */
 interface SettlementParts {
 	readonly table: BundleTable;
 	readonly auctioneer: Auctioneer;
@@ -63,9 +70,12 @@ export class Settlement {
 		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "onLanded" | "log"
 	>;
 	readonly #parts: SettlementParts;
-	/** The next block when it first ran: the last one for which a relay before this one can have sent bundles. */
+	/**
+	 * The next block at the first run. It is the last one for which an earlier relay can have sent
+	 * bundles.
+	 */
 	#firstBlock: number | null = null;
-	/** The inclusion event of each record that was settled last. */
+	/** The inclusion event that was settled last for each record. */
 	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
 	/** Whether there may be something to settle that the current run has not seen. */
 	#due = false;
@@ -77,7 +87,10 @@ export class Settlement {
 		this.#parts = parts;
 	}
 
-	/** Settles what is mined and not settled yet; blocks that the node can't read now are retried with the next block. */
+	/**
+	 * Settles mined transactions that are not settled yet. The next block retries blocks that the
+	 * node can't read now.
+	 */
 	run(): void {
 		this.#firstBlock ??= this.#dependencies.tip.next()?.number ?? null;
 		this.#due = true;
@@ -121,7 +134,7 @@ export class Settlement {
 	async #settle(blockHash: string, targets: readonly TransactionRecord[]): Promise<void> {
 		const { payments, transactions, forkAt, onLanded } = this.#dependencies;
 		const block = await payments.block(blockHash);
-		// Gone: a reorganisation is about to be reported.
+		// The block is gone: a reorganisation is about to be reported.
 		if (block === null) return;
 		const landed: Landed[] = [];
 		const left = new Map<TransactionRecord, Left>();
@@ -153,7 +166,10 @@ export class Settlement {
 		}
 	}
 
-	/** What the transaction right behind a target brought; null if there is none, or nobody wants to know. */
+	/**
+	 * The gain of the transaction right behind a target. Null if there is none, or if no bundle is
+	 * known and the recipient was not paid.
+	 */
 	async #gain(
 		record: TransactionRecord,
 		round: FinalRound | null,
@@ -165,7 +181,7 @@ export class Settlement {
 		return this.#dependencies.payments.brought(behind, block);
 	}
 
-	/** What the bids left at the block's builder counts for their bidders there. */
+	/** Records the amounts that the bids left at the block's builder, for their bidders. */
 	async #record(
 		block: PaidBlock & { readonly hash: string },
 		left: readonly Left[],
@@ -186,7 +202,10 @@ export class Settlement {
 		await this.#parts.ledger.record(block, paid);
 	}
 
-	/** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */
+	/**
+	 * The record's inclusion event if it is still to be settled, else null. A backrun was sent for
+	 * that block, or may have been. No refund is recorded since.
+	 */
 	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
 		if (!isMined(record.stage)) return null;
 		const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
@@ -197,14 +216,18 @@ export class Settlement {
 	}
 
 	/**
-	 * Whether a relay before this one may have sent a bundle for the record's block without having written that down. Not
-	 * bounded by a number of blocks: several relays may have been killed in turn before one found the transaction.
+	 * Whether an earlier relay may have sent a bundle for the record's block without recording it.
+	 * The number of blocks is not limited: several relays may have been killed in turn before one
+	 * found the transaction.
 	 */
 	#mayBeUnwritten({ block }: TransactionRecord): boolean {
 		return this.#firstBlock !== null && block !== null && block <= this.#firstBlock;
 	}
 
-	/** The backrun right behind the transaction, if its bundle was out for that block, or must have been; else null. */
+	/**
+	 * The backrun right behind the transaction if its bundle was sent for that block, or must have
+	 * been; else null.
+	 */
 	async #landed(
 		record: TransactionRecord,
 		{ block, index, out, gain }: { block: PaidBlock; index: number; out: BidOut | null; gain: Gain },
@@ -212,7 +235,7 @@ export class Settlement {
 		const { sender } = this.#dependencies;
 		const tx = block.transactions[index];
 		if (tx === undefined) return null;
-		// After a restart only the events are left, which do not list all where there were many.
+		// After a restart only the events are left. They do not list all bids if there were many.
 		const all = out === null ? bundledFor(record).filter(({ backrun }) => backrun === tx.hash) : [];
 		const known = out === null ? all.at(-1) : bundledAs(out);
 		if (known === undefined && !this.#mayBeUnwritten(record)) return null;
@@ -239,14 +262,17 @@ export class Settlement {
 		return refund !== undefined && refund.paid !== "0" && refund.paid === refund.owed ? landed : null;
 	}
 
-	/** Read only where it changes what a refund costs; a sender has paid for its transaction, so its account is there. */
+	/**
+	 * Read only if it changes the cost of a refund. A sender has paid for its transaction, so its
+	 * account exists.
+	 */
 	async #isNew(recipient: string, sender: string, { number, timestamp }: PaidBlock): Promise<boolean> {
 		const { forkAt, payments } = this.#dependencies;
 		return isNewDearer(forkAt(timestamp)) && recipient !== sender && payments.isEmpty(recipient, number - 1);
 	}
 }
 
-/** The backruns that were sent for the record's block, the last one first. */
+/** The backruns that were sent for the record's block, newest first. */
 function bundledFor(record: TransactionRecord): readonly Bundled[] {
 	return record.events
 		.filter((event): event is Bundled => event.type === "bundled" && event.block === record.block)
@@ -258,7 +284,7 @@ function wasBundled(record: TransactionRecord, round: FinalRound | null): boolea
 	return (round?.records.length ?? 0) > 0 || bundledFor(record).length > 0;
 }
 
-/** A bid that was out, as the event says it. */
+/** The fields of a sent bid, as in its event. */
 function bundledAs({ bundle, backrun, bid, recipient }: BidOut) {
 	return { bundle, backrun, bid: bid.toString(), recipient };
 }
@@ -275,8 +301,9 @@ function paidTo(recipient: string, index: number, { transactions, coinbase }: Pa
 }
 
 /**
- * The refunds to record: what the coinbase sent to each recipient behind the first backrun for it, up to the block's end, divided among
- * that recipient's backruns by what is owed. Builders pay several refunds of one recipient in one transfer.
+ * The refunds to record. A recipient's total is what the coinbase sent to it behind its first
+ * backrun, up to the block's end. The total is divided among that recipient's backruns by the owed
+ * amounts. Builders pay several refunds of one recipient in one transfer.
  */
 export function refundsOf(
 	block: PaidBlock & Pick<Payout, "fork">,
@@ -315,8 +342,9 @@ function refundOf(block: PaidBlock, { bundled, brought, recipient }: Landed, due
 }
 
 /**
- * What is owed for each backrun. Which of several builders made the block may be unknown: the terms that fit what was paid are
- * assumed, else for each backrun those that owe the most. The block itself may have made or emptied the recipient's account before.
+ * The amount owed for each backrun. It may be unknown which of several builders made the block.
+ * Then the terms that fit the payment are assumed, else for each backrun those that owe the most.
+ * The block itself may have created or emptied the recipient's account before.
  */
 function duesFor(
 	block: PaidBlock & Pick<Payout, "fork">,
