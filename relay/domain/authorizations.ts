@@ -1,5 +1,5 @@
-// Which of a transaction's authorizations take effect, and the nonces that they use (EIP-7702). Pure, but for the recovery of who has
-// signed them, which is remembered.
+// Determines which of a transaction's authorizations take effect, and the nonces that they use
+// (EIP-7702). Pure, except that recovered signers are remembered.
 
 import { type DecodedTransaction, senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
@@ -7,12 +7,12 @@ import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 /** A transaction's sender, and its authorizations. */
 export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;
 
-/** Those that are for the transaction's chain, or for any. */
+/** Authorizations for the transaction's chain, or for any chain. */
 export function authorizationsForChain({ chainId, authorizationList }: Signer): readonly Authorization[] {
 	return authorizationList.filter((one) => one.chainId === 0n || one.chainId === chainId);
 }
 
-/** The authorizations of `tx` for its chain, by who has signed them, in order. */
+/** The authorizations of `tx` for its chain, by signer, in order. */
 export function authorizationsBySigner(tx: Signer): ReadonlyMap<string, readonly Authorization[]> {
 	const bySigner = new Map<string, Authorization[]>();
 	for (const authorization of authorizationsForChain(tx)) {
@@ -26,8 +26,9 @@ export function authorizationsBySigner(tx: Signer): ReadonlyMap<string, readonly
 }
 
 /**
- * The last effective one of an account's own authorizations, if its next nonce is `nonce` where the first one counts. Each
- * effective one uses a nonce. https://eips.ethereum.org/EIPS/eip-7702#behavior
+ * The last effective one of an account's own authorizations. `nonce` is the account's next nonce
+ * when the first one counts. Each effective one uses a nonce.
+ * https://eips.ethereum.org/EIPS/eip-7702#behavior
  */
 export function lastEffective(own: readonly Authorization[], nonce: bigint): Authorization | null {
 	let last: Authorization | null = null;

@@ -1,5 +1,5 @@
-// Why a block can't have a transaction: by its sender's nonce, code and funds, or by the block's gas and fees, in go-ethereum's words.
-// Admission, simulations and bundles say it by these. Pure.
+// Why a block can't contain a transaction: by its sender's nonce, code and funds, or by the block's
+// gas and fees. The messages are go-ethereum's. Admission, simulations and bundles use them. Pure.
 
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -8,7 +8,7 @@ import type { SimulationError } from "./simulation.ts";
 
 type Problem = SimulationError | null;
 
-/** Where the sender's next nonce is `next`. */
+/** Checks the nonce against the sender's next nonce, `next`. */
 export function nonceProblem({ nonce }: Pick<DecodedTransaction, "nonce">, next: bigint): Problem {
 	if (nonce === next) return null;
 	const nonces = `next nonce ${next}, tx nonce ${nonce}`;
@@ -16,7 +16,7 @@ export function nonceProblem({ nonce }: Pick<DecodedTransaction, "nonce">, next:
 	return { code: "NONCE_GAP", message: `nonce too high: ${nonces}` };
 }
 
-/** EIP-3607: a contract sends nothing. */
+/** EIP-3607: a contract can't send transactions. */
 export function codeProblem(
 	{ from }: Pick<DecodedTransaction, "from">,
 	code: AccountState["code"] | undefined,

@@ -56,7 +56,7 @@ export type BuilderRow = z.output<typeof row>;
 /** A row as configured, with optional fields. */
 export type BuilderInput = z.input<typeof row>;
 
-/** Whether bidders have records there: it gets bids, and its blocks are known. */
+/** Whether bidders have records there: the builder gets bids, and its blocks are known. */
 export function hasRecords({ refund, feeRecipients }: BuilderRow): boolean {
 	return refund && feeRecipients.length > 0;
 }
@@ -78,7 +78,10 @@ const rows = z
 	.min(1, "expected at least one builder: nothing could ever be mined")
 	.refine((list) => new Set(list.map((one) => one.name)).size === list.length, "expected names to be unique");
 
-/** Parses the rows, or returns what was expected. The text quotes no value, since URLs may contain keys. */
+/**
+ * Parses the rows, or returns what was expected. That text quotes no value, since URLs may contain
+ * keys.
+ */
 export function parseBuilders(
 	value: unknown,
 ): { ok: true; rows: readonly BuilderRow[] } | { ok: false; expected: string } {

@@ -24,7 +24,7 @@ export interface TimeRange {
 	readonly until: number;
 }
 
-/** Whether a block of this time, in seconds since the epoch, is one for `times`. */
+/** Whether a block at this time, in seconds since the epoch, is within `times`. */
 export function isAt(times: TimeRange | null, timestamp: number): boolean {
 	return times === null || (times.from <= timestamp && timestamp <= times.until);
 }
@@ -33,7 +33,7 @@ export function isAt(times: TimeRange | null, timestamp: number): boolean {
 export interface BundleEnvelope {
 	/** The owner of the bundle and its uuid: the signer's address, or the network address if the request is not signed. */
 	readonly owner: string;
-	/** The client's network, by which limits are counted. */
+	/** The client's network, which limits apply to. */
 	readonly network: string;
 	readonly blocks: BlockRange;
 	/** Null: any time. */
@@ -44,7 +44,7 @@ export interface BundleEnvelope {
 	readonly builders: readonly string[] | null;
 }
 
-/** A bid: a backrun behind a pending transaction that is shared with searchers. */
+/** A bid: a backrun behind a pending transaction that is disclosed to searchers. */
 export interface BidRequest extends BundleEnvelope {
 	/** Hash of the target, lower case. */
 	readonly target: string;
@@ -99,7 +99,7 @@ export function rejectedBundle(code: BundleRejection, message: string, simulated
 	return { outcome: "rejected", code, message, simulated };
 }
 
-/** A refund that a bundle asks its builder for. */
+/** A refund that a bundle requests from its builder. */
 export interface BundleRefund {
 	/** Percent of the proceeds of {@link BundleRefund.of}, 0 to 100. A builder's row may lower it. */
 	readonly percent: number;
@@ -107,13 +107,21 @@ export interface BundleRefund {
 	readonly recipient: string;
 	/** The entry whose sender gets the refund (MEV-Share's `bodyIdx`). */
 	readonly bodyIdx: number;
-	/** Hash of the transaction whose proceeds are shared; null: the builder's default, the last one. */
+	/**
+	 * Hash of the transaction that the refund percentage applies to; null: the builder's default,
+	 * the last one.
+	 */
 	readonly of: string | null;
-	/** What they are at least, in wei, and what paying it depends on. Absent: not known, and then it is asked for whatever it costs. */
+	/**
+	 * The least proceeds in wei, and the values that the cost of paying the refund depends on.
+	 * Absent: unknown, and then the refund is requested whatever it costs.
+	 */
 	readonly payout?: Payout & { readonly brings: bigint };
 }
 
-/** Whose a bundle is: a user's transaction alone, a bid behind it, or a searcher's plain bundle. */
+/**
+ * The kind of a bundle: a user's transaction alone, a bid behind it, or a searcher's plain bundle.
+ */
 export type BundleKind = "user" | "bid" | "plain";
 
 /** A bundle as it is sent to builders for one block. */
@@ -127,18 +135,21 @@ export interface OutgoingBundle {
 		readonly mayDrop: boolean;
 	}[];
 	readonly block: number;
-	/** Which the builder checks against its block; null: any time. */
+	/** The builder checks them against its block; null: any time. */
 	readonly times: TimeRange | null;
 	/** Null: nothing is refunded. */
 	readonly refund: BundleRefund | null;
-	/** The client (`BundleEnvelope.network`) that is charged for its place in the builders' lanes. */
+	/** The client (`BundleEnvelope.network`) whose quota of the builder queues it uses. */
 	readonly client: string;
 	/** The id of the request that brought the user's transaction in it; null for a plain bundle. */
 	readonly requestId: string | null;
 	readonly kind: BundleKind;
-	/** The slot of a bid: in a lane the first one of every target goes before the second one of any. */
+	/**
+	 * The slot of a bid. In a builder queue, the first slot of every target goes before the second
+	 * of any.
+	 */
 	readonly slot?: number;
-	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
+	/** Wei that the builder earns by it, default 0. A client's highest goes first. */
 	readonly worth?: number;
 }
 
@@ -181,7 +192,10 @@ export function comingOf(asked: BlockRange, { first, last }: Range, next: number
 	return last < next ? past(last) : { ok: true, first: Math.max(first, next), last };
 }
 
-/** The first block of a range whose expected time is one for `times`; where there is none its first block. */
+/**
+ * The first block of a range whose expected time is within `times`; if there is none, the first
+ * block.
+ */
 export function firstAt({ first, last }: Range, times: TimeRange | null, next: NextBlock): number {
 	let block = first;
 	while (block <= last && !isAt(times, timestampBehind(next, block - next.number))) block += 1;

@@ -3,9 +3,10 @@
 import type { DeliveryAnswer } from "./events.ts";
 
 /**
- * `ACCEPTED`: before its block, whatever others bid. With the block a bid is `INCLUDED`; `LOST`: a builder had it; `NOT_PLACED`: none
- * had; or `TARGET_NOT_MINED`. A plain bundle that was sent is `SENT`, and then `INCLUDED`, `NOT_INCLUDED` or `DROPPED`. `REPLACED`
- * and `CANCELLED` are its owner's doing.
+ * `ACCEPTED`: before its block, whatever others bid. With the block a bid is `INCLUDED`, `LOST` (a
+ * builder had it), `NOT_PLACED` (none had it) or `TARGET_NOT_MINED`. A plain bundle that was sent
+ * is `SENT`, and then `INCLUDED`, `NOT_INCLUDED` or `DROPPED`. The owner causes `REPLACED` and
+ * `CANCELLED`.
  */
 export const BUNDLE_STAGES = [
 	"ACCEPTED",
@@ -21,7 +22,7 @@ export const BUNDLE_STAGES = [
 ] as const;
 export type BundleStage = (typeof BUNDLE_STAGES)[number];
 
-/** Why a bundle is not in a block, as far as that lies with itself. */
+/** Why a bundle is not in a block, as far as the bundle itself caused it. */
 export const BUNDLE_REASONS = [
 	/** Builders had the plain bundle and left it out. */
 	"notChosen",
@@ -37,7 +38,7 @@ export const BUNDLE_REASONS = [
 	"timestamp",
 	/** One of its transactions was mined by itself. */
 	"transactionMined",
-	/** The block that held it is no longer in the chain. */
+	/** The block that contained it has left the chain. */
 	"reorganised",
 ] as const;
 export type BundleReason = (typeof BUNDLE_REASONS)[number];
@@ -60,24 +61,28 @@ export interface BundleBlockStatus {
 	/** Wei that it paid by transfer in its last simulation; null for a plain bundle. */
 	bid: bigint | null;
 	/**
-	 * Wei that the transaction directly behind the target paid by transfers, which is the bid itself where it is `INCLUDED`. Null until it
-	 * was read from the chain, if there was none, or if the node can't trace it.
+	 * Wei that the transaction directly behind the target paid by transfers. If the bid is
+	 * `INCLUDED`, that is the bid itself. Null until it was read from the chain, if there was none,
+	 * or if the node can't trace it.
 	 */
 	paid: bigint | null;
-	/** Whether builders had it; of a bid only once that is told. */
+	/** Whether builders had it. For a bid, set only once that is disclosed. */
 	placed: boolean;
-	/** Whether builders' answers are told: of a bid only with the block of its target, since they tell of other bids. */
+	/**
+	 * Whether builders' answers are disclosed. A bid's are only with the block of its target, since
+	 * they reveal other bids.
+	 */
 	isTold: boolean;
 	/** The block that contains it, or null. */
 	blockHash: string | null;
-	/** When it was made, in ms since the epoch. */
+	/** When it was created, in ms since the epoch. */
 	readonly since: number;
 	/** When it last changed, in ms since the epoch. */
 	at: number;
 	readonly deliveries: BundleDelivery[];
 }
 
-/** Who bids. */
+/** A bidder. */
 export interface Bidder {
 	/** The bundle's owner: the address that signed the request, else the client's; null if no longer known. */
 	readonly owner: string | null;
@@ -87,43 +92,46 @@ export interface Bidder {
 	readonly sender: string;
 }
 
-/** Under which a bidder has its record: the key that signed the bundle, else the backrun's sender with the client that sent it. */
+/**
+ * The key of a bidder's record: the key that signed the bundle, else the backrun's sender with the
+ * client that sent it.
+ */
 export function bidderKey({ owner, client, sender }: Bidder): string {
 	return owner !== null && isKeys(owner) ? owner : `${sender} ${client}`;
 }
 
-/** Whether the owner of a bundle is a key that has signed it, and not the client that has sent it. */
+/** Whether the owner of a bundle is a key that signed it, and not the client that sent it. */
 export function isKeys(owner: string): boolean {
 	return /^0x[0-9a-f]{40}$/.test(owner);
 }
 
-/** The client in a {@link bidderKey}; null of a key that has signed. */
+/** The client in a {@link bidderKey}; null if a key has signed. */
 export function clientIn(bidder: string): string | null {
 	const space = bidder.indexOf(" ");
 	return space === -1 ? null : bidder.slice(space + 1);
 }
 
-/** Who reads of its bundles. */
+/** A reader of its own bundles. */
 export interface BundleReader {
 	/** The owner whose bundles it sees. */
 	readonly owner: string;
-	/** The client that asks. */
+	/** The client that sent the request. */
 	readonly client: string;
-	/** Whether it sees what is live too, and not only blocks that have arrived. */
+	/** Whether it also sees live bundles, and not only blocks that have arrived. */
 	readonly isLive: boolean;
 }
 
 /** The status record of an owner's bundle. */
 export interface BundleRecord {
 	readonly owner: string;
-	/** The network by which the number of bundles is limited, whoever has signed them. */
+	/** The network whose number of bundles is limited, whoever has signed them. */
 	readonly client: string;
 	readonly hash: string;
 	/** Null for a plain bundle. */
 	readonly bidder: Bidder | null;
 	/** Null for a plain bundle. */
 	readonly target: string | null;
-	/** When it came, in ms since the epoch. */
+	/** When it arrived, in ms since the epoch. */
 	readonly receivedAt: number;
 	/** When its first simulation had ended; null if it was withdrawn before. */
 	simulatedAt: number | null;

@@ -1,5 +1,5 @@
-// Types and limits of `eth_callMany`: a bundle of signed transactions, or bundles of unsigned calls, and what each
-// returned.
+// Types and limits of `eth_callMany`: a bundle of signed transactions, or bundles of unsigned
+// calls, and their results.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { AccessListEntry } from "../../shared/ethereum/transactionFields.ts";
@@ -19,18 +19,20 @@ export type NamedBlock = bigint | BlockTag;
 export interface TransactionsRequest {
 	/** The client that is charged for the calls. */
 	readonly client: string;
-	/** The transactions; a string is the hash of one that is shared with searchers. Never empty. */
+	/**
+	 * The transactions; a string is the hash of one that is disclosed to searchers. Never empty.
+	 */
 	readonly txs: readonly (DecodedTransaction | string)[];
 	/** Null: the one after the state's block. */
 	readonly blockNumber: bigint | null;
 	readonly stateBlock: NamedBlock;
-	/** Seconds since the epoch; null: the state block's and a slot for each block. */
+	/** Seconds since the epoch; null: the state block's time plus a slot for each block. */
 	readonly timestamp: number | null;
-	/** What the client calls these three. Default: as in `eth_callMany`. */
+	/** The client's names for these three. Default: as in `eth_callMany`. */
 	readonly names?: BlockNames;
 }
 
-/** The names of parameters that say in which block transactions run. */
+/** The names of the parameters that set the block in which transactions run. */
 export interface BlockNames {
 	readonly stateBlock: string;
 	readonly blockNumber: string;
@@ -39,7 +41,7 @@ export interface BlockNames {
 
 /** An unsigned call; null leaves a field to the node, as in `eth_call`. Amounts in wei. */
 export interface UnsignedCall {
-	/** Lower-case; the zero address unless said. */
+	/** Lower-case; default: the zero address. */
 	readonly from: string;
 	/** Null for a creation. */
 	readonly to: string | null;
@@ -85,7 +87,10 @@ export interface CallsRequest {
 
 /** The result of one call. */
 export interface CallResult {
-	/** Hex digits without 0x: return data, a creation's code, or what it reverted with; "" where it could not run. */
+	/**
+	 * Hex digits without 0x: return data, a creation's code, or revert data; "" if it could not
+	 * run.
+	 */
 	readonly value: string;
 	/** Why it failed; absent if it passed. */
 	readonly error?: string;
@@ -115,12 +120,15 @@ export type CallResults = readonly (readonly CallResult[])[];
 /** Runs clients' calls on the node. Keeps nothing, and sends no signature to the node. */
 export interface CallMany {
 	/**
-	 * Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
-	 * node does not have, `limit` if too many calls are under way (of the client or in all), `internal` if the node is
-	 * unavailable.
+	 * Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not
+	 * disclosed or a state that the node does not have, `limit` if too many calls are running (of
+	 * the client or in all), `internal` if the node is unavailable.
 	 */
 	runTransactions(request: TransactionsRequest): Promise<CallResults>;
-	/** The same, with the gas that each transaction used and what it paid. Throws like {@link runTransactions}. */
+	/**
+	 * The same, with the gas that each transaction used and the amount that it paid. Throws like
+	 * {@link runTransactions}.
+	 */
 	runBundle(request: TransactionsRequest): Promise<BundleRun>;
 	/** Throws like {@link runTransactions}; `rejected` also if the node can't replay the block. */
 	runCalls(request: CallsRequest): Promise<CallResults>;

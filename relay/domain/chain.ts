@@ -21,8 +21,8 @@ export interface Header {
 	readonly shownFork?: Fork;
 }
 
-// Stored records are stamped with the later of the machine's and the chain's time, and their age is measured by the earlier
-// one, so that a record expires only if it is old by both clocks.
+// Stored records are stamped with the later of the machine's and the chain's time. Their age is
+// measured by the earlier one, so that a record expires only if it is old by both clocks.
 
 /** The later of the machine's time `now` and the head's, in ms: for a stamp. */
 export function laterTime(now: number, head: Pick<Header, "timestamp"> | null): number {
@@ -68,7 +68,7 @@ export function isEmpty({ nonce, balance, code }: Pick<AccountState, "nonce" | "
 	return nonce === 0n && balance === 0n && code === "none";
 }
 
-/** Where a transaction was mined. */
+/** The place of a mined transaction in the chain. */
 export interface Inclusion {
 	readonly hash: string;
 	readonly block: number;
@@ -77,50 +77,58 @@ export interface Inclusion {
 	readonly reverted: boolean;
 }
 
-/** What the consensus layer has published of the block on top of another one. */
+/** Attributes that the consensus layer has published for the block on top of another one. */
 export interface PayloadAttributes {
 	/** Hash of that other block, lower case. */
 	readonly parentHash: string;
 	/** Seconds since the epoch. */
 	readonly timestamp: number;
-	/** 32 bytes of hex, as is the next one. */
+	/** 32 bytes of hex, like `beaconRoot`. */
 	readonly prevRandao: string;
 	/** The parent beacon block's root. https://eips.ethereum.org/EIPS/eip-4788 */
 	readonly beaconRoot: string;
 }
 
-/** The next block as computed from the head, and what was published of it. */
+/** The next block as computed from the head, with its published attributes. */
 export interface NextBlock {
 	readonly number: number;
-	/** Seconds since the epoch: the head's plus a slot, unless another one was published. */
+	/** Seconds since the epoch: the head's plus a slot, unless another time was published. */
 	readonly timestamp: number;
 	/** By how much timestamps rise from block to block, in ms. Absent: 12,000. */
 	readonly stepMs?: number;
-	/** The head's timestamp, which the next block's may equal where slots are shorter than a second. Absent if unknown. */
+	/**
+	 * The head's timestamp. The next block's may equal it if slots are shorter than a second.
+	 * Absent if unknown.
+	 */
 	readonly parentTimestamp?: number;
 	readonly baseFee: bigint;
 	readonly blobBaseFee: bigint;
 	readonly gasLimit: bigint;
-	/** Whose rules hold in it. */
+	/** The fork whose rules apply. */
 	readonly fork: Fork;
 	/** The head's hash, which the next block makes available to contracts; absent if unknown. */
 	readonly parentHash?: string;
-	/** Absent if nothing was, so that PREVRANDAO and the beacon root are not known. */
+	/** Absent if nothing was published; then PREVRANDAO and the beacon root are not known. */
 	readonly published?: PayloadAttributes;
 }
 
 /** The usual {@link NextBlock.stepMs}: Ethereum's. */
 const STEP_MS = 12_000;
 
-/** The timestamp of the block that is `count` blocks behind `block`, in seconds since the epoch. */
+/** The timestamp of the block that is `count` blocks after `block`, in seconds since the epoch. */
 export function timestampBehind(block: Pick<NextBlock, "timestamp" | "stepMs">, count: number): number {
 	return block.timestamp + Math.round((count * (block.stepMs ?? STEP_MS)) / 1_000);
 }
 
-/** What was published of the block on top of the one with this hash; null if nothing was. */
+/**
+ * The attributes published for the block on top of the one with this hash; null if there are none.
+ */
 export type AttributesAfter = (hash: string) => PayloadAttributes | null;
 
-/** `next`, the block on top of `head`, with what was published of it; the same object if there is nothing new. */
+/**
+ * `next`, the block on top of `head`, with its published attributes; the same object if there is
+ * nothing new.
+ */
 export function withPublished(
 	next: NextBlock,
 	head: Pick<Header, "hash" | "timestamp">,
@@ -134,7 +142,7 @@ export function withPublished(
 	return { ...next, timestamp, fork: forkAt(timestamp), published };
 }
 
-/** The head that has been processed: what was mined up to it has left the pool. */
+/** The head that has been processed: transactions mined up to it have left the pool. */
 export type Tip = Pick<ChainTip, "head" | "next">;
 
 /** The processed head and the block after it; null before the first head. */
@@ -166,7 +174,7 @@ export class ChainTip {
 		this.#onNext = new AbortController();
 	}
 
-	/** Takes what was published since of the next block; whether there was anything. */
+	/** Applies attributes published since for the next block. Returns whether there were any. */
 	refresh(): boolean {
 		const before = this.#next;
 		if (this.#head !== null && before !== null)

@@ -1,5 +1,6 @@
-// In which order senders are served behind a head: what pays the builder most first, clients in turn. Time is short there: under
-// EIP-7732 less than half a slot is left from a head to the next proposal.
+// The order in which senders are processed after a head: the highest payment to the builder first,
+// clients in turn. Time is short there: under EIP-7732 less than half a slot is left from a head to
+// the next proposal.
 
 import TinyQueue from "tinyqueue";
 import { effectiveGasPrice } from "../../shared/ethereum/intrinsicGas.ts";
@@ -8,9 +9,10 @@ import type { NextBlock } from "./chain.ts";
 import type { PrivateTransaction } from "./transaction.ts";
 
 /**
- * What a builder earns by a sender's consecutive transactions, in wei for each of them: priority fee times gas, as the average
- * of the first ones, as many as make it highest. To take the first one alone would be simpler, but it would put an approval
- * with its swap behind everything, since only the swap pays. 0 if none can be in the block. `gas` is what each is expected to use.
+ * Wei per transaction that a builder earns by a sender's consecutive transactions: priority fee
+ * times gas. It is the average of the first ones, as many as make it highest. The first one alone
+ * would be simpler. But then an approval with its swap would come last, since only the swap pays. 0
+ * if none can be in the block. `gas` is each one's expected gas.
  */
 export function chainWorth(
 	entries: readonly { readonly transaction: PrivateTransaction; readonly gas: number }[],
@@ -27,7 +29,7 @@ export function chainWorth(
 	return best;
 }
 
-/** A sender to be served. */
+/** A sender to be processed. */
 interface Waiting {
 	/** See clientOf in shared/client.ts. */
 	readonly client: string;
@@ -36,14 +38,17 @@ interface Waiting {
 }
 
 interface Turn<T> {
-	/** How many of the client were served. */
+	/** How many of the client's senders were processed. */
 	served: number;
 	readonly waiting: TinyQueue<T>;
-	/** The worth of its first one that waits. */
+	/** The worth of its first waiting sender. */
 	worth: number;
 }
 
-/** Orders senders: in each round one of each client, its dearest; in a round the dearest first. */
+/**
+ * Orders senders. A round has one sender of each client, its highest. In a round the highest goes
+ * first.
+ */
 export class DearestFirst<T extends Waiting> {
 	readonly #byClient = new Map<string, T[]>();
 
@@ -53,7 +58,7 @@ export class DearestFirst<T extends Waiting> {
 		else own.push(one);
 	}
 
-	/** All in order. None may be added any more. */
+	/** All senders in order. None may be added afterwards. */
 	*inOrder(): Generator<T> {
 		const turns = new TinyQueue<Turn<T>>([], (a, b) => a.served - b.served || b.worth - a.worth);
 		for (const own of this.#byClient.values()) {

@@ -4,9 +4,12 @@
 export interface EndpointPolicy {
 	/** Whether a transaction must pass a simulation before it is sent. */
 	readonly simulated: boolean;
-	/** Whether it is simulated again for each block, and held while it fails. */
+	/** Whether it is simulated again for each block, and not sent while it fails. */
 	readonly resimulated: boolean;
-	/** When searchers see it: never; once its simulation emits events, so that a backrun is likely; or always, at once. */
+	/**
+	 * When it is disclosed to searchers: never; once its simulation emits events, so that a backrun
+	 * is likely; or always, at once.
+	 */
 	readonly sharing: "never" | "likely" | "always";
 	/** Whether builders may include it reverted. */
 	readonly mayRevert: boolean;
@@ -57,7 +60,7 @@ export function policyOf(path: SubmissionPath): EndpointPolicy {
 	return ENDPOINTS[path];
 }
 
-/** When searchers see what was submitted on all of `paths`: as the strictest of them says. */
+/** When a transaction that was submitted on all of `paths` is disclosed: by the strictest path. */
 export function sharingOn(paths: readonly SubmissionPath[]): EndpointPolicy["sharing"] {
 	if (paths.some((path) => policyOf(path).sharing === "never")) return "never";
 	return paths.every((path) => policyOf(path).sharing === "always") ? "always" : "likely";
@@ -74,7 +77,7 @@ export function isSubmissionPath(name: string): name is SubmissionPath {
 	return Object.hasOwn(ENDPOINTS, name);
 }
 
-/** Topic: unsigned transactions that are shared with searchers. */
+/** Topic: unsigned transactions that are disclosed to searchers. */
 export const PENDING_TRANSACTIONS = "pendingTransactions";
 
 /** Topic: headers of new blocks. */
@@ -85,7 +88,7 @@ export const LOGS = "logs ";
 
 const TRANSACTION = "transaction ";
 const BUNDLE = "bundle ";
-/** Prefixes of the topics whose news come from the core. */
+/** Prefixes of the topics whose notifications come from the core. */
 export const FROM_CORE: readonly string[] = [TRANSACTION, BUNDLE];
 
 /** Topic: the status of a transaction. */
@@ -105,16 +108,18 @@ export function bundleTopic(owner: string, hash: string): string {
 
 /** Owner and hash in a {@link bundleTopic}; null for any other topic. */
 export function bundleOfTopic(topic: string): { readonly owner: string; readonly hash: string } | null {
-	// The owner may have a blank in it.
+	// The owner may contain a space.
 	const at = topic.lastIndexOf(" ");
 	if (!topic.startsWith(BUNDLE) || at < BUNDLE.length) return null;
 	return { owner: topic.slice(BUNDLE.length, at), hash: topic.slice(at + 1) };
 }
 
-/** The path of the websocket by which other relays ask the core. */
+/** The path of the websocket through which other relays call the core. */
 export const EDGE_PATH = "/internal";
 
-/** The subscription to shared pending transactions; the configured aliases stand for this one. */
+/**
+ * The subscription to disclosed pending transactions. The configured aliases refer to this one.
+ */
 export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions";
 
 /** All built-in subscription names. */

@@ -1,16 +1,18 @@
-// Everything that can happen to a transaction, as one union of events; records, status, metrics and subscriptions are derived
-// from them. Events never contain the transaction, a signature or a builder's text.
+// Everything that can happen to a transaction, as one union of events. Records, status, metrics and
+// subscriptions are derived from them. Events never contain the transaction, a signature or a
+// builder's text.
 
 import type { Exposure } from "../../shared/ethereum/statusRecord.ts";
 import type { SimulationError } from "./simulation.ts";
 
 /**
- * A builder's response to a delivery. `failed` and `timeout`: the builder did not respond. `unsent`: never sent, because the
- * lane was full, its block had passed, or it was cancelled while it waited.
+ * A builder's response to a delivery. `failed` and `timeout`: the builder did not respond.
+ * `unsent`: never sent, because the builder queue was full, its block had passed, or it was
+ * cancelled while it waited.
  */
 export type DeliveryAnswer = "accepted" | "rejected" | "failed" | "timeout" | "unsent";
 
-/** What was delivered: a bundle, a private transaction or a cancel. */
+/** The kind of a delivery: a bundle, a private transaction or a cancel. */
 export type DeliveryKind = "bundle" | "private" | "cancel";
 
 /** Why a transaction is `QUEUED`. */
@@ -20,13 +22,15 @@ export type QueueReason = "nonceGap" | "behindHeld" | "behindUnchecked";
 export interface Refund {
 	readonly bundle: string;
 	readonly backrun: string;
-	/** What the backrun paid by transfer in its simulation. */
+	/** Amount that the backrun paid by transfer in its simulation. */
 	readonly bid: string;
-	/** What the backrun brought to the coinbase: transfers and priority fees. */
+	/** Amount that the backrun brought to the coinbase: transfers and priority fees. */
 	readonly brought: string;
-	/** What the builder deducts for the payment, by its row's `refundGas`, at the base fee. */
+	/**
+	 * Amount that the builder deducts for the payment, by its row's `refundGas`, at the base fee.
+	 */
 	readonly cost: string;
-	/** The builder's percent of what was brought, less the cost. */
+	/** The builder's percentage of `brought`, less the cost. */
 	readonly owed: string;
 	readonly paid: string;
 	/** The block's coinbase. */
@@ -40,9 +44,12 @@ type BlockEvent<T extends string, Fields = unknown> = Event<T, { readonly block:
 
 export type TxEvent =
 	| BlockEvent<"received">
-	/** Another client submitted the same bytes, or one of several asked for more: what holds may be stricter now. */
+	/**
+	 * Another client submitted the same bytes, or one of several asked for more. Its terms may be
+	 * stricter now.
+	 */
 	| BlockEvent<"joined">
-	/** One of several clients took its wish back; the others have not. */
+	/** One of several clients withdrew its request; the others have not. */
 	| BlockEvent<"left">
 	/** It waits since block `block`. */
 	| BlockEvent<"queued", { readonly reason: QueueReason }>
@@ -51,15 +58,15 @@ export type TxEvent =
 	/** `gasUsed` is null if it would reveal a hidden transaction to searchers. */
 	| BlockEvent<"simulated", { readonly gasUsed: number | null }>
 	| BlockEvent<"simulationFailed", { readonly error: SimulationError }>
-	/** The node can't simulate it, and its path sends it all the same. */
+	/** The node can't simulate it, and its path sends it anyway. */
 	| BlockEvent<"notSimulated", { readonly error: SimulationError }>
-	/** It was shown to searchers. */
+	/** It was disclosed to searchers. */
 	| Event<"shared">
 	/** A new bid on it was accepted. Bids are counted, not listed. */
 	| Event<"bid", { readonly bundle: string }>
 	/**
-	 * A bid behind it left for a builder, the first of `builders`, for `block`. `bid` is in wei. `recipient`: who gets the refund; events of earlier
-	 * versions lack it.
+	 * A bid behind it was sent to a builder, the first of `builders`, for `block`. `bid` is in wei.
+	 * `recipient` gets the refund; events of earlier versions lack it.
 	 */
 	| BlockEvent<
 			"bundled",
@@ -71,8 +78,8 @@ export type TxEvent =
 	/** The refund for the backrun behind it was read from the block. */
 	| BlockEvent<"refunded", Refund>
 	/**
-	 * It left for a builder, the first one for `block`. `behindHidden`: an earlier transaction of its sender is hidden from searchers, and the
-	 * list of builders would reveal it.
+	 * It was sent to a builder, the first one for `block`. `behindHidden`: an earlier transaction
+	 * of its sender is hidden from searchers, and the list of builders would reveal it.
 	 */
 	| BlockEvent<"broadcast", { readonly behindHidden?: boolean }>
 	/** `ms` is from sending to the answer. `backrun`: the cancel of a bundle with a bid behind it. */
@@ -90,16 +97,22 @@ export type TxEvent =
 	/** The block that contained it, or that used its nonce, has left the chain. */
 	| BlockEvent<"reorged">
 	/**
-	 * `block` contained it and has left the chain, so that anybody may know it now. `depth`: how many blocks left from the head
-	 * down to that one, as far as is known; 1: it was the head.
+	 * `block` contained it and has left the chain, so that anybody may know it now. `depth`: how
+	 * many blocks left, from the head down to that one, as far as known; 1: it was the head.
 	 */
 	| BlockEvent<"exposed", Exposure>
-	/** `builders` had it and receive a cancel. `discreet`: `by` came on a path that is never shared, so searchers don't see it. */
+	/**
+	 * `builders` had it and receive a cancel. `discreet`: `by` came on a path that is never
+	 * disclosed, so searchers don't see it.
+	 */
 	| BlockEvent<
 			"replaced",
 			{ readonly by: string; readonly builders: readonly string[]; readonly discreet?: boolean }
 	  >
-	/** Its user cancelled it. `builders` had it and receive a cancel. `byAddress`: the last address that wanted it took it back. */
+	/**
+	 * Its user cancelled it. `builders` had it and receive a cancel. `byAddress`: the last address
+	 * that requested it cancelled it.
+	 */
 	| BlockEvent<"cancelled", { readonly builders: readonly string[]; readonly byAddress?: true }>
 	| BlockEvent<"expired">
 	/** Its nonce was used by another transaction, in `block` or before. */

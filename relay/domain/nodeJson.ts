@@ -68,7 +68,9 @@ export function readAuthorization(json: unknown): Authorization | null {
 /** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
 const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
 
-/** The calls that read an account, in the order in which {@link readAccount} takes the results. */
+/**
+ * The calls that read an account, in the order in which {@link readAccount} expects the results.
+ */
 export const ACCOUNT_METHODS = ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"] as const;
 
 /** Nonce, balance and code of an account; null if one of them is missing. */

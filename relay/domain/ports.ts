@@ -1,5 +1,5 @@
-// The interfaces that more than one class has: one of the relay's, and that of a test of those who use it. relay.ts connects them.
-// What has a single class is known by that one's type.
+// The interfaces that more than one class has: one of the relay's, and one of a test. relay.ts
+// connects them. Code that uses a single class refers to its type.
 
 import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
@@ -27,17 +27,17 @@ export interface Accounts {
 	setHead(head: Pick<Header, "number" | "hash">): void;
 }
 
-/** The queue of simulations. The tests of the market have one whose outcomes they set. */
+/** The queue of simulations. The market's tests have one whose outcomes they set. */
 export interface Simulations {
 	/** As {@link Simulator.simulate}, after waiting in the queue. */
 	simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]>;
 }
 
-/** Runs simulations. The tests of the queue have one that they hold. */
+/** Runs simulations. The queue's tests have one that they can hold back. */
 export interface Simulator {
 	/**
-	 * Runs the transactions in order; returns one outcome each, up to the first one that fails and must not. A failing node is
-	 * an outcome (`NODE_UNAVAILABLE`), never thrown.
+	 * Runs the transactions in order. Returns one outcome each, up to the first one that fails and
+	 * must not. A failing node is an outcome (`NODE_UNAVAILABLE`), never thrown.
 	 */
 	simulate(request: SimulationRequest): Promise<SimulationOutcome[]>;
 }
@@ -53,7 +53,7 @@ export interface Caller {
 	readonly life: Pick<RequestLife, "onGone">;
 }
 
-/** Publishes notifications to subscribers: the hub of ingress, which no stage knows. */
+/** Publishes notifications to subscribers: the hub of ingress, which no stage depends on. */
 export interface Publisher {
 	/** `make` creates the notification's result as JSON values; called once, and only if there are subscribers. */
 	publish(topic: string, make: () => unknown): void;

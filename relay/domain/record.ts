@@ -1,5 +1,6 @@
-// The record of one transaction: its stage, its events and what follows from them. The table of legal transitions decides each
-// change of stage. Status, store and event page show the record; it contains no raw bytes.
+// The record of one transaction: its stage, its events and the fields that follow from them. The
+// table of legal transitions decides each change of stage. Status, store and event page show the
+// record. It contains no raw bytes.
 
 import {
 	type Exposure,
@@ -41,17 +42,21 @@ export interface TransactionRecord {
 	readonly gas: string;
 	readonly nonce: string;
 	readonly value: string;
-	/** Those who submitted it, from whom its path and refund recipient follow. Without their addresses once it is archived. */
+	/**
+	 * Its submitters, who determine its path and refund recipient. Without their addresses once it
+	 * is archived.
+	 */
 	readonly owners: readonly Owner[];
 	/**
-	 * The addresses that have ended it together: anybody else may submit it anew. Empty if it has not ended so, or its sender has ended
-	 * it since, for everybody.
+	 * The addresses that have ended it together; anybody else may submit it again. Empty if it has
+	 * not ended so, or if its sender has ended it since, for everybody.
 	 */
 	readonly endedBy: readonly string[];
 	readonly stage: Stage;
 	/**
-	 * REPLACED, CANCELLED or EXPIRED once it has ended so, even if it is mined all the same: a reorganisation returns it to that. Null:
-	 * it has not, it was submitted again, or its nonce was used (DROPPED).
+	 * REPLACED, CANCELLED or EXPIRED once it has ended so, even if it is mined anyway: a
+	 * reorganisation returns it to that stage. Null if it has not ended so, was submitted again, or
+	 * its nonce was used (DROPPED).
 	 */
 	readonly ended: Stage | null;
 	/** Whether searchers have seen it since it was last submitted. */
@@ -60,15 +65,20 @@ export interface TransactionRecord {
 	readonly behindHidden: boolean;
 	/** The last block that contained it and has left the chain; null if there was none. */
 	readonly exposed: Exposure | null;
-	/** The error of its last simulation, or why there was none; null once it has passed. */
+	/** The error of its last simulation, or why there was none. Null once it has passed. */
 	readonly simulationError: SimulationError | null;
-	/** The block of the last event that says where it stands: included, ended, held, ready, waiting, received. */
+	/**
+	 * The block of the last event about its state: included, ended, failed, ready, waiting,
+	 * received.
+	 */
 	readonly block: number | null;
 	/** The block that contains it, or null. */
 	readonly blockHash: string | null;
 	/** The first block of its lifetime, which starts when its nonce is next. */
 	readonly firstBlock: number | null;
-	/** Whether it has passed a simulation since it was last submitted, whatever later ones said. */
+	/**
+	 * Whether it has passed a simulation since it was last submitted, whatever later ones returned.
+	 */
 	readonly passed: boolean;
 	/** The number of accepted bids. */
 	readonly backruns: number;
@@ -82,7 +92,10 @@ export interface TransactionRecord {
 	readonly omitted: number;
 }
 
-/** Its stage as everybody sees it: what waits for a fee to fall is held like what fails, and has not failed. */
+/**
+ * Its public stage. A transaction that waits for a fee to fall is stored like a failed one, but has
+ * not failed.
+ */
 export function publicStage({
 	stage,
 	simulationError,
@@ -99,15 +112,16 @@ export const MAX_EVENTS = 200;
 export const MAX_DELIVERIES = 400;
 /** Most characters of a compacted record's error message. */
 const COMPACT_ERROR_LENGTH = 100;
-/** The share of kept events that is reserved for the first ones. */
+/** The part of the kept events that is reserved for the first ones. */
 const KEPT_FIRST = 0.25;
-/** Shared by most records. */
+/** One interned list for most records. */
 export const NOBODY: readonly string[] = [];
 
 /** A new record, before its first event. */
 export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 	const { tx } = transaction;
-	// One literal with every property: what is put together by spreads is a slow object, for as long as the record lives.
+	// One literal with every property: an object built by spreads is slow for as long as the record
+	// lives.
 	return {
 		hash: tx.hash,
 		receivedAt: transaction.receivedAt,
@@ -160,31 +174,40 @@ export function fold(known: TransactionRecord, given: TxEvent): boolean {
 	return true;
 }
 
-/** `event`, not before those of the record, even if the machine's clock was set back. */
+/**
+ * `event`, with a time not before the record's events, even if the machine's clock was set back.
+ */
 export function inOrder({ events, deliveries }: TransactionRecord, event: TxEvent): TxEvent {
 	const at = Math.max(event.at, events.at(-1)?.at ?? 0, deliveries.at(-1)?.at ?? 0);
 	return at === event.at ? event : { ...event, at };
 }
 
-/** Gives the record other owners; the event that says so is applied apart. */
+/** Gives the record other owners. The event about that is applied separately. */
 export function setOwners(record: TransactionRecord, owners: readonly Owner[]): void {
 	(record as Draft).owners = owners;
 }
 
-/** Its sender has ended for all what addresses had cancelled: it stays `CANCELLED`. */
+/**
+ * Its sender has ended it for everybody; before, only addresses had cancelled it. It stays
+ * `CANCELLED`.
+ */
 export function endForAll(record: TransactionRecord): void {
 	(record as Draft).endedBy = NOBODY;
 }
 
-/** Whether it was ended by its user or expired before any builder had it, so that nobody can mine it and its bytes can go. */
+/**
+ * Whether its user ended it, or it expired, before any builder had it. Then nobody can mine it, and
+ * its bytes can go.
+ */
 export function endedUnsent({ ended, events, deliveries }: TransactionRecord): boolean {
 	if (ended === null || deliveries.some(({ answer }) => answer !== "unsent")) return false;
 	return !events.some((event) => isLeaving(event) || (isUserEnd(event) && event.builders.length > 0));
 }
 
 /**
- * The builders that may have it: those of its deliveries, but for what was never sent. If it went out and no delivery is known, all
- * `eligible` ones; so it is after a restart (`atStartup`), when its last events may be missing.
+ * The builders that may have it: those of its deliveries, except unsent ones. If it was sent and no
+ * delivery is known, all `eligible` ones. The same applies after a restart (`atStartup`), when its
+ * last events may be missing.
  */
 export function holdersOf(
 	{ deliveries, events, stage }: TransactionRecord,
@@ -202,7 +225,7 @@ function isLeaving({ type }: LifeEvent): boolean {
 	return type === "broadcast" || type === "bundled";
 }
 
-/** The record with its last event alone, and a shortened error. */
+/** The record with only its last event, and a shortened error. */
 export function compacted(record: TransactionRecord): TransactionRecord {
 	const { events, omitted, simulationError: error } = record;
 	return {
@@ -213,7 +236,10 @@ export function compacted(record: TransactionRecord): TransactionRecord {
 	};
 }
 
-/** As a literal: what spreads put together takes more memory, and there is one for each builder and block. */
+/**
+ * A literal: an object built by spreads takes more memory, and there is one for each builder and
+ * block.
+ */
 function deliveryOf(event: Extract<TxEvent, { type: "delivered" }>): Delivery {
 	const { at, block, builder, kind, answer, ms, backrun } = event;
 	return backrun === undefined
@@ -222,8 +248,8 @@ function deliveryOf(event: Extract<TxEvent, { type: "delivered" }>): Delivery {
 }
 
 /**
- * The list with `item` behind; if it is full then, without one of its middle that may go. A new list has no spare room, which
- * in most records would be more than its items.
+ * The list with `item` appended. If it is too long then, one of its middle items that may go is
+ * removed. The new list has no spare room, which would exceed the items in most records.
  */
 function kept<T>(list: readonly T[], item: T, most: number, mayGo: (item: T) => boolean): readonly T[] {
 	const longer = list.concat([item]);
@@ -242,7 +268,10 @@ function isAny(): boolean {
 	return true;
 }
 
-/** Events that do not set the record's block, from which the wait of one that is not ready is counted (blockLoop.ts). */
+/**
+ * Events that do not set the record's block. From that block, blockLoop.ts counts how long a
+ * transaction that is not ready has waited.
+ */
 const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set([
 	"joined",
 	"left",
@@ -300,7 +329,7 @@ function applyFields(record: Draft, event: LifeEvent): void {
 			break;
 		case "exposed":
 			record.exposed = { block: event.block, depth: event.depth };
-			// It goes out again whatever its age: its lifetime starts again.
+			// It is sent again whatever its age, so its lifetime starts again.
 			if (record.firstBlock !== null) record.firstBlock = event.block + event.depth;
 			break;
 		case "replaced":
@@ -314,17 +343,23 @@ function applyFields(record: Draft, event: LifeEvent): void {
 	}
 }
 
-/** A row with all of these takes in each stage that is added to them. */
+/** A row with one of these lists includes each stage that is added to the list. */
 const LIVE: readonly Stage[] = LIVE_STAGES;
 const MINED: readonly Stage[] = MINED_STAGES;
 const ENDED_BY_USER: readonly Stage[] = ["REPLACED", "CANCELLED"];
 const ENDED_BY_RELAY: readonly Stage[] = ["EXPIRED", "DROPPED"];
 const ALL: readonly Stage[] = STAGES;
 
-/** `same`: the stage stays. `mined`: INCLUDED, or REVERTED if the event says so. `back`: that in which it had ended, else PENDING. */
+/**
+ * `same`: the stage stays. `mined`: INCLUDED, or REVERTED if the event says so. `back`: the stage
+ * in which it had ended, else PENDING.
+ */
 type Target = Stage | "same" | "mined" | "back";
 
-/** For each event the stages in which it is legal, and the resulting stage; the first matching row counts. */
+/**
+ * For each event, the stages in which it is legal and the resulting stage. The first matching row
+ * counts.
+ */
 export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [readonly Stage[], Target])[]>> = {
 	received: [
 		[["PENDING"], "same"],
@@ -357,7 +392,7 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 	refunded: [[MINED, "same"]],
 	// Builders may respond at any time.
 	delivered: [[ALL, "same"]],
-	// A builder may mine what has just been replaced, cancelled or expired.
+	// A builder may mine a transaction that has just been replaced, cancelled or expired.
 	included: [[[...LIVE, ...ENDED_BY_USER, ...ENDED_BY_RELAY], "mined"]],
 	reorged: [
 		[MINED, "back"],
@@ -401,8 +436,8 @@ export function isEndedByUser(stage: Stage): boolean {
 }
 
 /**
- * Whether the same bytes can still be admitted anew, by anybody or by an address that has not ended it, unless its sender ends it for
- * all: by a transaction of the same nonce, or a signed cancel.
+ * Whether the same bytes can be admitted again, by anybody or by an address that has not ended it.
+ * Its sender can end it for everybody, by a transaction of the same nonce or a signed cancel.
  */
 export function isRevivable({ stage, endedBy }: Pick<TransactionRecord, "stage" | "endedBy">): boolean {
 	return stage === "EXPIRED" || (stage === "CANCELLED" && endedBy.length > 0);

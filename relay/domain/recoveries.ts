@@ -1,23 +1,26 @@
-// Recovers who has signed authorizations (EIP-7702) and bundles of transactions: each once, some in a turn of the event loop, and
-// fairly by client. One takes 50 µs, a transaction may have hundreds of authorizations, and a bundle or a block thousands.
+// Recovers the signers of authorizations (EIP-7702) and of bundles' transactions. Each is recovered
+// once, a few in a turn of the event loop, and fairly by client. One takes 50 µs. A transaction may
+// have hundreds of authorizations, and a bundle or a block thousands.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 import { FairScheduler } from "../../shared/shares/scheduler.ts";
 
-/** Recoveries of one turn, which take some 3 ms. */
+/** Recoveries in one turn of the event loop, which take some 3 ms. */
 const AT_ONCE = 64;
-/** Reading so many bytes of a transaction takes as long as a recovery. */
+/** Reading this many bytes of a transaction takes as long as a recovery. */
 const BYTES_OF_ONE = 2_048;
 
 export class Recoveries {
-	/** One slice at a time, whoever asks: else those of many requests would run in one turn. */
+	/**
+	 * One slice at a time for all callers. Otherwise slices of many requests would run in one turn.
+	 */
 	readonly #slices = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
 
 	/**
-	 * Recovers those of which it was not done yet; then `senderOfAuthorization` answers at once. `client`: whose share they use,
-	 * see clientOf.
+	 * Recovers the signers that are not known yet. Then `senderOfAuthorization` answers at once.
+	 * `client`: the client whose quota is used, see clientOf.
 	 */
 	recover(authorizations: readonly Authorization[], client: string): Promise<void> {
 		return this.each(
@@ -28,8 +31,9 @@ export class Recoveries {
 	}
 
 	/**
-	 * Calls `work`, which recovers one signature, for each of `items` in order; `bytes`: how many it reads for that. `client` as
-	 * above; null: the chain's, before all others. Rejects with the first error that `work` throws.
+	 * Calls `work`, which recovers one signature, for each of `items` in order. `bytes`: how many
+	 * bytes it reads for that. `client` as above; null: the chain's, before all others. Rejects
+	 * with the first error that `work` throws.
 	 */
 	async each<T>(
 		items: readonly T[],

@@ -3,21 +3,24 @@
 import type { Fork } from "../../shared/ethereum/forks.ts";
 import type { BuilderRow } from "./builder.ts";
 
-/** How a builder refunds. */
+/** A builder's terms for refunds. */
 export interface RefundTerms {
 	/** Percent of the backrun's proceeds: the smaller of our setting and the builder's maximum. */
 	readonly percent: number;
-	/** As the builder's row has it. */
+	/** As in the builder's row. */
 	readonly refundGas: BuilderRow["refundGas"];
 }
 
-/** What the cost of paying a refund depends on. */
+/** The values that the cost of paying a refund depends on. */
 export interface Payout {
-	/** Whose rules hold in the block. */
+	/** The fork whose rules apply in the block. */
 	readonly fork: Fork;
 	/** Wei per gas. */
 	readonly baseFee: bigint;
-	/** Whether the recipient's account is empty before it: then it must be made, which is dear since Amsterdam. */
+	/**
+	 * Whether the recipient's account is empty before the payment. Creating it is expensive since
+	 * Amsterdam.
+	 */
 	readonly isNew: boolean;
 }
 

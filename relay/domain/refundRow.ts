@@ -1,21 +1,28 @@
-// What follows from the record of a mined transaction for the list of refunds and for the totals. Pure.
+// Derives the row in the list of refunds, and the part of the totals, from the record of a mined
+// transaction. Pure.
 
 import type { Refund, TxEvent } from "./events.ts";
 import { isMined, type TransactionRecord } from "./record.ts";
 
 type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
 
-/** A refund as the block has it. Amounts are wei as decimal strings; hashes and addresses are lower case. */
+/**
+ * A refund as in the block. Amounts are wei as decimal strings; hashes and addresses are lower
+ * case.
+ */
 export interface RefundRow extends Pick<Refund, "payer" | "recipient" | "owed" | "paid"> {
 	readonly block: number;
 	readonly blockHash: string;
 	/** The transaction that was refunded. */
 	readonly hash: string;
-	/** Who sent it. */
+	/** The sender of that transaction. */
 	readonly sender: string;
 }
 
-/** The refund of a transaction in the block that contains it now; null if there is no block, or none was due behind it. */
+/**
+ * The refund of a transaction in the block that contains it now; null if there is no block, or no
+ * refund in it.
+ */
 export function refundRowOf(record: TransactionRecord): RefundRow | null {
 	const included = inclusionOf(record);
 	const told = record.events.findLast((event): event is Of<"refunded"> => event.type === "refunded");
@@ -26,22 +33,25 @@ export function refundRowOf(record: TransactionRecord): RefundRow | null {
 	return { block, blockHash, hash: record.hash, sender: record.from, recipient, payer, owed, paid };
 }
 
-/** The addresses that may ask for a refund: who sent the transaction, and who got the refund. */
+/** The addresses that may query a refund: the transaction's sender, and the refund's recipient. */
 export function partiesOf({ sender, recipient }: RefundRow): readonly string[] {
 	return sender === recipient ? [sender] : [sender, recipient];
 }
 
-/** What a mined transaction adds to the totals. */
+/** The part of the totals that comes from one mined transaction. */
 export interface Counted {
 	/** When its block was seen, in ms since the epoch. */
 	readonly at: number;
-	/** 1 for one that is in a block, did not revert, and was in no block before that has left the chain; else 0. */
+	/**
+	 * 1 if it is in a block, did not revert, and was in no earlier block that has left the chain;
+	 * else 0.
+	 */
 	readonly transactions: number;
 	/** Wei that was paid for it. */
 	readonly refunded: bigint;
 }
 
-/** What a record adds to the totals; null if it is in no block. */
+/** The part of the totals that comes from a record; null if it is in no block. */
 export function countedOf(record: TransactionRecord): Counted | null {
 	const included = inclusionOf(record);
 	if (included === null) return null;

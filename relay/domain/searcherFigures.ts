@@ -1,4 +1,5 @@
-// What a searcher's bundles have come to on one day, and what one bundle in one block adds to that. Pure.
+// A searcher's figures for one day, and the amounts that one bundle in one block adds to them.
+// Pure.
 
 import type { BundleBlockStatus, BundleReason, BundleRecord, BundleStage } from "./bundleStatus.ts";
 
@@ -11,14 +12,14 @@ export interface DayFigures {
 	bids: number;
 	/** Plain bundles. */
 	bundles: number;
-	/** Those that builders had, as far as that has been reported. */
+	/** Bundles that builders had, as far as that has been reported. */
 	places: number;
 	landed: number;
 	/** Replaced or cancelled by their owner. */
 	withdrawn: number;
 	/** Wei that landed bids brought by transfers, as far as the node could tell. */
 	paid: bigint;
-	/** Those that did not land, by reason, or where there is none by stage; none is 0. */
+	/** Bundles that did not land, by reason, or by stage if there is no reason; none is 0. */
 	readonly lost: Partial<Record<BundleReason | BundleStage, number>>;
 }
 
@@ -36,7 +37,9 @@ export function dayText(day: number): string {
 	return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** Adds a bundle in a block as it stands, or takes it out again (-1) before that changes. */
+/**
+ * Adds a bundle in a block with its current status (1), or removes it (-1) before that changes.
+ */
 export function count(
 	figures: DayFigures,
 	{ target }: Pick<BundleRecord, "target">,
@@ -67,7 +70,7 @@ export function count(
 	}
 }
 
-/** An owner's days without what its bundles have in blocks above `head`. */
+/** An owner's days without the statuses of its bundles in blocks above `head`. */
 export function settledFigures(
 	days: readonly DayFigures[],
 	records: readonly BundleRecord[],

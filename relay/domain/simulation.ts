@@ -56,7 +56,10 @@ export type SimulationOutcome =
 			readonly error: SimulationError;
 			/** With NODE_UNAVAILABLE: the node can't simulate it. */
 			readonly isImpossible?: boolean;
-			/** With `isImpossible`: in how many ms to ask again, since that may pass. Absent: not for the same block. */
+			/**
+			 * With `isImpossible`: delay in ms before a retry, since that may pass. Absent: no
+			 * retry for the same block.
+			 */
 			readonly againMs?: number;
 	  };
 
@@ -65,7 +68,10 @@ export function isImpossible(outcome: SimulationOutcome | undefined): boolean {
 	return outcome?.ok === false && outcome.isImpossible === true;
 }
 
-/** In how many ms to ask the node again for the same block, which is `faultMs` where it failed to answer; null: not at all. */
+/**
+ * Delay in ms before the node is asked again for the same block; null: not at all. It is `faultMs`
+ * if the node failed to answer.
+ */
 export function askAgainMs(outcome: SimulationOutcome | undefined, faultMs: number): number | null {
 	if (outcome?.ok !== false || outcome.error.code !== "NODE_UNAVAILABLE") return null;
 	return outcome.isImpossible ? (outcome.againMs ?? null) : faultMs;
@@ -75,10 +81,10 @@ export function askAgainMs(outcome: SimulationOutcome | undefined, faultMs: numb
 export type SimulationPriority =
 	/** A submission or another change by a user. */
 	| "new"
-	/** What has passed before is checked again, since it must pass in each block. */
+	/** A transaction that has passed before, checked again since it must pass in each block. */
 	| "again"
 	| "bid"
-	/** What failed before or could not be sent. */
+	/** A transaction that failed before or could not be sent. */
 	| "held";
 
 /** The block in which a simulation runs: the next one or a later one. */
@@ -92,7 +98,7 @@ export interface BlockContext extends NextBlock {
 export function blockContext(next: NextBlock, feeRecipient: string, number = next.number): BlockContext {
 	const stateBlock = next.number - 1;
 	if (number === next.number) return { ...next, stateBlock, feeRecipient };
-	// Of a later block nothing is published.
+	// Nothing is published for a later block.
 	const { published: _, ...rest } = next;
 	const timestamp = timestampBehind(next, number - next.number);
 	return { ...rest, number, timestamp, stateBlock, feeRecipient };

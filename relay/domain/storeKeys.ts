@@ -1,19 +1,26 @@
-// How the keys of the relay's store begin. Each kind of entry has its own: who reads a range of them must meet no others. What
-// follows is made where they are written.
+// Key prefixes of the relay's store. Each kind of entry has its own, so that a range contains no
+// other kind. The rest of a key is built where it is written.
 
-/** A live transaction as it was submitted, and its record from the first change on; both by the time at which it came. */
+/**
+ * A live transaction as submitted, and its record from the first change on; both by arrival time.
+ */
 export const [SUBMISSION, RECORD] = ["t/", "r/"];
-/** The index by time of what is over; the records are by their hashes, see shared/kv/archive.ts. */
+/**
+ * The index by time of archived transactions; the records are by hash, see shared/kv/archive.ts.
+ */
 export const ARCHIVED_BY_TIME = "x/";
-/** By sender and nonce: the last transaction with soft cancellations, and an archived one that could be submitted anew. */
+/**
+ * By sender and nonce: the last transaction with soft cancellations, and an archived one that could
+ * be submitted again.
+ */
 export const [SOFT, REVIVABLE] = ["n/", "g/"];
 /** A refund, by address and from the last block down, and the sums of an hour. */
 export const [REFUND, REFUND_HOUR] = ["f/", "h/"];
 /** The figures of a searcher's bundles, by day and owner. */
 export const SEARCHER_DAY = "d/";
-/** Before the key of an entry that is damaged, or that lacks one which was lost. */
+/** Precedes the key of an entry that is damaged, or that lacks another entry which was lost. */
 export const ASIDE = "z/";
-/** What bidders paid in a block. */
+/** Bidders' payments in a block. */
 export const PAYMENTS = "c/";
 
 // Single entries.

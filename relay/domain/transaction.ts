@@ -1,4 +1,4 @@
-// Types of submissions, cancels and admitted transactions, and the rule who may cancel. Pure.
+// Types of submissions, cancels and admitted transactions, and the rule for who may cancel. Pure.
 
 import type { DecodedTransaction, Recovered } from "../../shared/ethereum/transaction.ts";
 import {
@@ -16,25 +16,27 @@ export interface SubmissionOptions extends OwnerOptions {
 	readonly path: SubmissionPath;
 }
 
-/** An admitted transaction. Its options are those that hold for all of its owners: see {@link ownedTransaction}. */
+/**
+ * An admitted transaction. Its options apply to all of its owners: see {@link ownedTransaction}.
+ */
 export interface PrivateTransaction extends SubmissionOptions {
 	readonly tx: DecodedTransaction;
-	/** Those who submitted it, the first one first. */
+	/** Its submitters, the first one first. */
 	readonly owners: readonly Owner[];
-	/** When searchers may see it: as the strictest of the paths asked for, or never. */
+	/** When searchers may see it: by the strictest of the requested paths, or never. */
 	readonly sharing: EndpointPolicy["sharing"];
 	/** The network address that is charged for it. */
 	readonly submitterAddress: string;
 	/** When it arrived, in ms since the epoch. */
 	readonly receivedAt: number;
-	/** Of the request that brought it, see shared/requestId.ts; null if that is not known. */
+	/** Id of the request that brought it, see shared/requestId.ts; null if that is not known. */
 	readonly requestId: string | null;
 }
 
-/** What does not depend on its owners. */
+/** The fields that do not depend on the owners. */
 type Arrived = Pick<PrivateTransaction, "tx" | "submitterAddress" | "receivedAt" | "requestId">;
 
-/** The transaction of these owners: all that depends on them is worked out anew. */
+/** The transaction of these owners. All fields that depend on them are computed again. */
 export function ownedTransaction(
 	{ tx, submitterAddress, receivedAt, requestId }: Arrived,
 	owners: readonly Owner[],
@@ -80,7 +82,10 @@ export function withTx(transaction: PrivateTransaction, tx: DecodedTransaction):
 	};
 }
 
-/** The owner that a submission makes of its client. A signature of the request means nothing: it covers neither path nor query. */
+/**
+ * The owner that a submission creates for its client. The request's signature is ignored: it covers
+ * neither path nor query.
+ */
 export function ownerOf(submission: SubmissionOptions & OwnerProof): Owner {
 	const { address, path, softCancellations, refundRecipient, referrer, isHidden, builders } = submission;
 	return {
@@ -96,11 +101,11 @@ export function ownerOf(submission: SubmissionOptions & OwnerProof): Owner {
 }
 
 interface OwnerProof {
-	/** See {@link Requester.address}: an owner without an address can't take its request back. */
+	/** See {@link Requester.address}: an owner without an address can't withdraw its request. */
 	readonly address: string | null;
 }
 
-/** Shared by the owners of all transactions. */
+/** Interned lists for the owners of all transactions. */
 const ONE_PATH: Readonly<Record<SubmissionPath, readonly SubmissionPath[]>> = {
 	fast: ["fast"],
 	noreverts: ["noreverts"],
@@ -149,13 +154,16 @@ export interface Submission extends SubmissionOptions, OwnerProof {
 	readonly raw: Uint8Array;
 	/** The client's network address, which is charged for it. */
 	readonly submitterAddress: string;
-	/** The hash in its `again` parameter: the client wants it anew although other addresses have ended it. Null: there is none. */
+	/**
+	 * The hash in its `again` parameter: the client requests it again although other addresses have
+	 * ended it. Null: there is none.
+	 */
 	readonly again: string | null;
 	/** As {@link PrivateTransaction.requestId}. */
 	readonly requestId: string | null;
-	/** The trace that it is part of, if it is part of one; see shared/tracing/traces.ts. */
+	/** The trace that it belongs to, or null; see shared/tracing/traces.ts. */
 	readonly trace: string | null;
-	/** Its hash and sender, where another relay that is believed has recovered them. */
+	/** Its hash and sender, if another relay that is trusted has recovered them. */
 	readonly recovered?: Recovered | undefined;
 }
 
@@ -181,7 +189,7 @@ export const MAX_PER_SENDER = 64;
 /** Most cancelled transactions of one sender that are not archived yet: cancels are free, and each is stored for a week. */
 export const MAX_CANCELLED = 512;
 
-/** What a request proves about its client. */
+/** The identities that a request proves. */
 export interface Requester {
 	/** The client's network address; null if it proves nothing: a request from a web page, or an unknown address. */
 	readonly address: string | null;
@@ -196,8 +204,9 @@ export interface CancelRequest extends Requester {
 }
 
 /**
- * The outcome of a cancel. `cancelled`: by this request or an earlier one; `stillWanted`: taken back for the request's address, but not
- * for others; `notPending`: it is not pending here, or the client may not cancel it, without saying which.
+ * The outcome of a cancel. `cancelled`: by this request or an earlier one. `stillWanted`: withdrawn
+ * for the request's address, but not for others. `notPending`: it is not pending here, or the
+ * client may not cancel it; the answer does not say which.
  */
 export type CancelOutcome = "cancelled" | "stillWanted" | "notPending";
 
@@ -205,13 +214,18 @@ export type CancelOutcome = "cancelled" | "stillWanted" | "notPending";
 export const CANCEL_POLICIES = ["origin", "open"] as const;
 export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
 
-/** To whom a transaction belongs: its sender, and those who submitted it (without their addresses once it is archived). */
+/**
+ * The owners of a transaction: its sender, and its submitters (without their addresses once it is
+ * archived).
+ */
 export interface Owned {
 	readonly from: string;
 	readonly owners: readonly Owner[];
 }
 
-/** What a request may take back: all of the transaction, its own wish, or (null) nothing. */
+/**
+ * The part that a request may cancel: all of the transaction, its own request, or (null) nothing.
+ */
 export function cancelRight(
 	policy: CancelPolicy,
 	{ address, signer }: Requester,
@@ -224,6 +238,6 @@ export function cancelRight(
 /** A sender's pending transaction, as one of a chain of nonces. */
 export interface ChainLink {
 	readonly tx: DecodedTransaction;
-	/** Whether it is sent although its simulation fails. */
+	/** Whether it is sent even if its simulation fails. */
 	readonly mayFail: boolean;
 }

@@ -1,5 +1,6 @@
-// The rules of admission as lists of pure functions: about the transaction alone, and about its sender's account. Each returns
-// null or a rejection. The pool has its own rules (replacement, shares).
+// The rules of admission as lists of pure functions: about the transaction alone, and about its
+// sender's account. Each returns null or a rejection. The pool has its own rules (replacement,
+// quotas).
 
 import type { Fork } from "../../shared/ethereum/forks.ts";
 import {
@@ -15,7 +16,7 @@ import type { AccountState, NextBlock } from "./chain.ts";
 import { type Rejection, type RejectionCode, rejection } from "./rejection.ts";
 import type { SimulationError } from "./simulation.ts";
 
-/** What is the same in all blocks of the chain. */
+/** The values that are the same in all blocks of the chain. */
 export interface ChainRules {
 	readonly chainId: bigint;
 }
@@ -114,7 +115,10 @@ export const STATIC_RULES: readonly StaticRule[] = [
 	byFork(outsideFloorGas),
 	nonceAtMax,
 ];
-/** The rules that hold in every block of a fork: without those of pools (size, blob count) and of the next block (gas limit). */
+/**
+ * The rules that hold in every block of a fork. The rules of pools (size, blob count) and of the
+ * next block (gas limit) are not among them.
+ */
 export const PROTOCOL_RULES: readonly ProtocolRule[] = [
 	chainId,
 	byFork(initcode),
@@ -149,7 +153,10 @@ export function hopelessFeeCap(
 	);
 }
 
-/** Why the block can't have `tx` whatever the state is, by its fees or its fork's rules, or null. It was admitted by an earlier one. */
+/**
+ * Why the block can't contain `tx` in any state, by its fees or its fork's rules, or null. An
+ * earlier block admitted it.
+ */
 export function blockProblem(
 	tx: DecodedTransaction,
 	block: Pick<NextBlock, "baseFee" | "blobBaseFee" | "fork">,

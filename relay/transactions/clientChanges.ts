@@ -1,6 +1,7 @@
-// What clients do to a transaction: submit, replace, cancel, join and leave. Each is on disk before anybody is told, and undone
-// if the disk fails. The caller holds the turn of the sender and nonce, and decides whether a change is allowed, except for
-// replacement fees and the limit on cancels.
+// Clients' changes to a transaction: submit, replace, cancel, join and leave. Each is on disk
+// before anybody is notified, and undone if the disk fails. The caller has the turn of the sender
+// and nonce. It decides whether a change is allowed, except for replacement fees and the limit on
+// cancels.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -31,7 +32,7 @@ export interface ClientChangesDependencies {
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "takeBack">;
 	readonly tip: Tip;
 	readonly clock: Clock;
-	/** When something is stored, in ms; see laterTime. */
+	/** Time to store, in ms; see laterTime. */
 	readonly timeToStore: () => number;
 	/** See TransactionsDependencies. */
 	readonly onChange: (sender: string, refresh: boolean) => void;
@@ -39,7 +40,7 @@ export interface ClientChangesDependencies {
 	readonly onWritten: (seconds: number, hash: string) => void;
 }
 
-/** The changes that clients ask for. */
+/** The changes that clients request. */
 export class ClientChanges {
 	readonly #dependencies: ClientChangesDependencies;
 
@@ -50,14 +51,15 @@ export class ClientChanges {
 	/** The rejection of a submission from a sender that has cancelled too many transactions lately; else null. */
 	cancelLimitRejection(sender: string): SubmitOutcome | null {
 		if (this.#dependencies.records.cancelledCount(sender) < MAX_CANCELLED) return null;
-		// It begins as go-ethereum's error does, which clients recognise.
+		// Starts like go-ethereum's error, which clients recognise.
 		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
 		return { outcome: "rejected", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
 	}
 
 	/**
-	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It may be sent once it is on disk.
-	 * `isResubmitted`: it has ended before. Throws if the store fails.
+	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It
+	 * may be sent once it is on disk. `isResubmitted`: it has ended before. Throws if the store
+	 * fails.
 	 */
 	async add(
 		admitted: PrivateTransaction,
@@ -87,9 +89,10 @@ export class ClientChanges {
 	}
 
 	/**
-	 * Cancels a pending transaction; `byAddress`: for the addresses that submitted it, which have all taken it back, not for its sender.
-	 * Removes it from the pool and takes it back at once, so that it is not sent any more; builders and listeners are notified once `write` has it on
-	 * disk. Throws if the store fails.
+	 * Cancels a pending transaction. `byAddress`: for all addresses that submitted it, not for its
+	 * sender. Removes it from the pool and the builder queues at once, so that it is not sent any
+	 * more. Builders and listeners are notified once `write` has it on disk. Throws if the store
+	 * fails.
 	 */
 	async cancel(
 		entry: PoolEntry,
@@ -113,13 +116,17 @@ export class ClientChanges {
 		}
 		// It may have been mined or have ended meanwhile.
 		if (record === null || !isLive(record.stage)) return;
-		// With the time and head after the write. The next flush stores it in place of the one just written.
+		// Uses the time and head after the write. The next flush overwrites the record written
+		// above.
 		const event = this.#cancelled(builders, byAddress);
 		records.emit(hash, event);
 		broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
 
-	/** The sender ends for all what addresses have ended for themselves: `record`. Throws if the store fails. */
+	/**
+	 * The sender ends `record` for everybody; before, only addresses had ended it. Throws if the
+	 * store fails.
+	 */
 	async cancelForAll(record: TransactionRecord): Promise<void> {
 		const { records, disk, timeToStore } = this.#dependencies;
 		await disk.endForAll(record, timeToStore());
@@ -127,8 +134,8 @@ export class ClientChanges {
 	}
 
 	/**
-	 * Records that the self-transfer `transaction` has cancelled `earlier`, a pending or a revivable one; null if that was
-	 * already cancelled. Throws if the store fails.
+	 * Records that the self-transfer `transaction` has cancelled `earlier`, which is pending or
+	 * revivable. Null if that was already cancelled. Throws if the store fails.
 	 */
 	async cancelBy(
 		transaction: PrivateTransaction,
@@ -158,8 +165,9 @@ export class ClientChanges {
 	}
 
 	/**
-	 * Gives a live transaction other owners, of whom one has `joined` or `left`. What holds for it may be stricter then: it is
-	 * taken from builders as it was sent, and sent again as it may be. Resolves once that is on disk. Throws if the store fails.
+	 * Gives a live transaction other owners, of whom one has `joined` or `left`. Its terms may then
+	 * be stricter. If so, it is cancelled at builders as it was sent, and sent again by the new
+	 * terms. Resolves once that is on disk. Throws if the store fails.
 	 */
 	async changeOwners(hash: string, owners: readonly Owner[], type: "joined" | "left"): Promise<void> {
 		const { pool, records, disk, broadcaster, clock, onChange } = this.#dependencies;
@@ -184,7 +192,10 @@ export class ClientChanges {
 		return this.#dependencies.disk.lastSoftCancellable(from, nonce);
 	}
 
-	/** Another transaction with the sender and nonce of `tx` that could be submitted anew, see {@link isRevivable}; or null. */
+	/**
+	 * Another transaction with the sender and nonce of `tx` that could be submitted again, see
+	 * {@link isRevivable}; or null.
+	 */
 	async revivableWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
 		const { records, disk } = this.#dependencies;
 		const old = records.revivableAt(from, nonce) ?? (await disk.revivableHolder(from, nonce));
@@ -223,7 +234,7 @@ export class ClientChanges {
 			records.emit(oldRecord.hash, replacedBy(transaction, now, block, builders));
 			broadcaster.cancel(old.transaction, builders, block + 1);
 		}
-		// On such a path searchers see it whatever its simulation says.
+		// On this path it is disclosed to searchers whatever its simulation returns.
 		if (transaction.sharing === "always") records.emit(transaction.tx.hash, { type: "shared", at: now });
 		return true;
 	}
@@ -239,7 +250,7 @@ export class ClientChanges {
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden, exposed };
 	}
 
-	/** Puts an entry that was taken back into the pool again after a failed write, unless it has ended meanwhile. */
+	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
 	#undoRemoval(entry: PoolEntry | null): void {
 		if (entry === null) return;
 		const { pool, records } = this.#dependencies;
@@ -252,7 +263,7 @@ export class ClientChanges {
 		if (record === null) return [];
 		const preview = this.#dependencies.records.preview(record.hash, event);
 		if (preview !== null) return [preview];
-		// It is in the archive only, and the store writes what has a `settledAt` there.
+		// It is only in the archive, where the store writes records with a `settledAt`.
 		const copy = { ...record };
 		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
 	}
@@ -273,8 +284,8 @@ export class ClientChanges {
 }
 
 /**
- * The event that `other` has replaced a transaction that `builders` must forget, `at` in ms. `discreet`: searchers must not see
- * `other`.
+ * The event that `other` has replaced a transaction, `at` in ms. `builders` must forget that
+ * transaction. `discreet`: searchers must not see `other`.
  */
 export function replacedBy(
 	other: PrivateTransaction,

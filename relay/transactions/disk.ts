@@ -22,18 +22,27 @@ import { ownedTransaction, type PrivateTransaction } from "../domain/transaction
 import type { RecordEntry } from "./records.ts";
 import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./storedFormat.ts";
 
-// Keys. A live transaction has a submission, written once, and a record from its first change on, both by the time at which it
-// came: what is written together then lies together on disk. A final one is archived: it has only a record, by its hash, plus an
-// entry in the index by time, through which it is deleted after a week. A transaction that ended before it was sent is archived at
-// once, as a compact record.
+// Keys. A live transaction has a submission, written once, and a record from its first change on.
+// Both are by arrival time, so that entries written together lie together on disk. A final
+// transaction is archived. It has only a record, by its hash, and an entry in the index by time,
+// through which it is deleted after a week. A transaction that ended before it was sent is archived
+// at once, as a compact record.
 
-/** How long archived records are kept: for seven days the same bytes can't revive what their user ended. */
+/**
+ * How long archived records are kept. For seven days the same bytes can't revive a transaction that
+ * their user ended.
+ */
 export const KEEP_ARCHIVED_MS = 7 * 24 * 3600 * 1000;
-/** Archived records that a purge deletes at most, beyond as many as were archived since the last purge. */
+/**
+ * Most archived records that a purge deletes, beyond as many as were archived since the last purge.
+ */
 const PURGE_LEAST = 1_000;
 /** Records per commit of a purge. */
 const PURGE_BATCH = 200;
-/** Of so many submissions that are loaded one is hashed and its sender recovered, to check what is kept with them. */
+/**
+ * One in this many loaded submissions is hashed and its sender recovered, to check the stored
+ * values.
+ */
 const SAMPLE_EVERY = 64;
 
 /** The error when a read or write of the store fails. */
@@ -54,7 +63,7 @@ export class TransactionDisk {
 	#failed = false;
 	/** Records archived since the last purge. */
 	#archived = 0;
-	/** Goes with the next write. */
+	/** Written with the next write. */
 	#later: readonly Change[] = [];
 
 	constructor(dependencies: { kv: KeyValueStore; damaged: DamagedEntries; log: Logger }) {
@@ -70,9 +79,9 @@ export class TransactionDisk {
 	}
 
 	/**
-	 * Writes a new submission with its record, and in the same commit the records of the transactions that it ended. `past`: its
-	 * record from an earlier submission that is not archived yet, in whose place it comes. `forAll`: a cancelled one that it ends for
-	 * all.
+	 * Writes a new submission with its record, and in the same commit the records of the
+	 * transactions that it ended. `past`: its record from an earlier submission that is not
+	 * archived yet, which this one replaces. `forAll`: a cancelled one that it ends for everybody.
 	 */
 	insert(
 		transaction: PrivateTransaction,
@@ -107,7 +116,7 @@ export class TransactionDisk {
 		);
 	}
 
-	/** Writes a cancelled record that its sender has ended for all. */
+	/** Writes a cancelled record that its sender has ended for everybody. */
 	endForAll(record: TransactionRecord, now: number): Promise<void> {
 		return this.#write(endChanges({ ...record, endedBy: NOBODY }, now, true));
 	}
@@ -118,7 +127,10 @@ export class TransactionDisk {
 		return this.#write(soft ? [recordChange(record), index] : [recordChange(record)]);
 	}
 
-	/** Archives final records in one commit, with what else is in `more`: deletes the raw bytes, keeps the record for a week. */
+	/**
+	 * Archives final records in one commit, together with `more`. Deletes the raw bytes and keeps
+	 * the record for a week.
+	 */
 	archive(records: readonly TransactionRecord[], now: number, more: readonly Change[] = []): Promise<void> {
 		const changes = records.flatMap((record) =>
 			archiveChanges({ ...record, owners: pastOwners(record.owners) }, now),
@@ -126,7 +138,9 @@ export class TransactionDisk {
 		return this.#write([...changes, ...more]);
 	}
 
-	/** Writes these with the next write, since a start must not need one: the disk may be full. */
+	/**
+	 * Writes these with the next write. A start must not need a write, since the disk may be full.
+	 */
 	writeLater(changes: readonly Change[]): void {
 		this.#later = this.#later.concat(changes);
 	}
@@ -142,7 +156,10 @@ export class TransactionDisk {
 		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
 	}
 
-	/** The record of the archived transaction with this nonce that could be submitted anew, see {@link isRevivable}; or null. */
+	/**
+	 * The record of the archived transaction with this nonce that could be submitted again, see
+	 * {@link isRevivable}; or null.
+	 */
 	async revivableHolder(from: string, nonce: bigint): Promise<TransactionRecord | null> {
 		const hash = await this.#holder(nonceKey(REVIVABLE, { from, nonce: nonce.toString() }));
 		const record = hash === null ? null : await this.archived(hash);
@@ -155,8 +172,9 @@ export class TransactionDisk {
 	}
 
 	/**
-	 * All transactions that were live at the last write, each as `keep` returns it, which may have a view of its bytes until then.
-	 * One whose submission or record is damaged is left out.
+	 * All transactions that were live at the last write, each as returned by `keep`. The argument
+	 * of `keep` may be a view of the bytes that were read. A transaction whose submission or record
+	 * is damaged is left out.
 	 */
 	async *load(keep: (tx: DecodedTransaction) => DecodedTransaction = (tx) => tx): AsyncIterable<RecordEntry> {
 		const records = this.#kv.range(...prefixRange(RECORD))[Symbol.asyncIterator]();
@@ -169,13 +187,13 @@ export class TransactionDisk {
 			if (stored === undefined) continue;
 			const { submitterAddress, receivedAt, requestId, owners, block } = stored;
 			const basis = { tx: keep(stored.tx), submitterAddress, receivedAt, requestId };
-			// Both ranges are in one order, so they are merged in one pass.
+			// Both ranges have the same order, so one pass merges them.
 			const own = RECORD + key.slice(SUBMISSION.length);
 			while (!next.done && next.value[0] < own) next = await records.next();
 			if (!next.done && next.value[0] === own) {
 				const json = next.value[1];
 				const record = this.#damaged.tried(own, () => decodeRecord(own, json, basis));
-				// Without its record it may be one that its user has cancelled.
+				// Without its record, it may be a transaction that its user has cancelled.
 				if (record !== undefined) yield { transaction: ownedTransaction(basis, record.owners), record };
 				continue;
 			}
@@ -187,9 +205,10 @@ export class TransactionDisk {
 	}
 
 	/**
-	 * Deletes records that were archived more than a week before `now` (ms), oldest first: a thousand, plus as many as were
-	 * archived since the last call. `isLive`: whether the transaction with a hash was submitted again and has not ended. Returns how
-	 * many it deleted.
+	 * Deletes records that were archived more than a week before `now` (ms), oldest first: a
+	 * thousand, plus as many as were archived since the last call. `isLive`: whether the
+	 * transaction with a hash was submitted again and has not ended. Returns the number of deleted
+	 * records.
 	 */
 	async purge(now: number, isLive: (hash: string) => boolean): Promise<number> {
 		let left = PURGE_LEAST + this.#archived;
@@ -258,8 +277,8 @@ function recordChange(record: TransactionRecord): Change {
 }
 
 /**
- * Writes an ended record where it will be read: beside its submission, or as archived. A record that had ended before may be
- * moving from the one to the other at this moment, so it is written to both.
+ * Writes an ended record where it will be read: beside its submission, or in the archive. A record
+ * that had ended before may be moving from one to the other now, so it is written to both.
  */
 function endChanges(
 	record: TransactionRecord,

@@ -1,4 +1,4 @@
-// What clients ask for with one sender and nonce is done one at a time, in the order in which it came.
+// Runs clients' requests with one sender and nonce one at a time, in the order of arrival.
 
 /** A sender (lower-case address) and nonce. */
 export interface SenderNonce {
@@ -13,7 +13,7 @@ export function senderNonceKey({ from, nonce }: SenderNonce): string {
 
 /** The turns of each sender and nonce. */
 export class NonceTurns {
-	/** The last one by sender and nonce; the promises never reject. */
+	/** The last job by sender and nonce; the promises never reject. */
 	readonly #queues = new Map<string, Promise<void>>();
 
 	/** Runs `work` exclusively for a sender and nonce, in the order of the calls. */

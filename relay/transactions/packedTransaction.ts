@@ -1,5 +1,6 @@
-// A pending transaction as it is kept: its bytes stand in blocks of many transactions, and what is rarely asked for is read from
-// them again. As it was decoded it would take three times its bytes in the heap, and keep alive what else was allocated beside them.
+// A pending transaction as it is kept in memory. Its bytes are in blocks of many transactions, and
+// rarely used fields are decoded from them again. A decoded transaction would take three times its
+// bytes in the heap, and keep alive other memory that was allocated beside it.
 
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -9,23 +10,26 @@ import type {
 	TransactionType,
 } from "../../shared/ethereum/transactionFields.ts";
 
-/** Bytes of one block. It is freed with the last of its transactions, so what one long wait keeps alive is bounded by it. */
+/**
+ * Bytes of one block. The last of its transactions frees it, so a transaction that waits long keeps
+ * at most this much alive.
+ */
 const BLOCK_BYTES = 8 * 1024;
-/** Transactions of more bytes stand alone. */
+/** Transactions of more bytes get their own buffer. */
 const SMALL_BYTES = BLOCK_BYTES / 4;
 
-/** Packs transactions; each keeps its own bytes alive, and those of its block. */
+/** Packs transactions. Each keeps its own bytes alive, and those of its block. */
 export class TransactionPacker {
 	#block: Buffer = Buffer.alloc(0);
 	#used = 0;
 	#chainId = 0n;
 
 	/**
-	 * The same transaction with a copy of its bytes. `like`: another one of its sender that is kept, which in most fields has an
-	 * equal value to share.
+	 * The same transaction with a copy of its bytes. `like`: another kept transaction of its
+	 * sender, whose equal field values are reused.
 	 */
 	pack(tx: DecodedTransaction, like: DecodedTransaction | undefined): DecodedTransaction {
-		// All have one chain's id: equal numbers, but each its own object.
+		// All chain ids are equal, but each is its own object: use one for all.
 		if (tx.chainId !== this.#chainId) this.#chainId = tx.chainId;
 		const { raw, size } = tx;
 		if (size > SMALL_BYTES) {
@@ -51,12 +55,12 @@ function copyAlone(bytes: Buffer): Buffer {
 
 const NONE: readonly never[] = [];
 
-/** An empty list is the same one for all. */
+/** All empty lists become one interned object. */
 function shared<T>(list: readonly T[]): readonly T[] {
 	return list.length === 0 ? NONE : list;
 }
 
-/** `own`, or the object of equal value that is kept already. */
+/** `own`, or the equal object that is already kept. */
 function known<T extends string | bigint | null>(own: T, other: T | undefined): T {
 	return other === own ? other : own;
 }
@@ -80,7 +84,7 @@ class PackedTransaction implements DecodedTransaction {
 	readonly zeroBytes: number;
 	readonly sidecar: { readonly version: SidecarVersion; readonly blobCount: number } | null;
 	readonly #block: Buffer;
-	/** Where its bytes begin in the block, and in them its data. */
+	/** The start of its bytes, and of its data, in the block. */
 	readonly #at: number;
 	readonly #dataAt: number;
 	readonly #dataSize: number;

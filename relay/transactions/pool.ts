@@ -1,5 +1,6 @@
-// The pending transactions, by hash and by sender and nonce, with the bytes that each client holds, and which builders have
-// them. Does no I/O and emits no events. Only this folder changes it; everybody else has a PoolReader.
+// The pending transactions, by hash and by sender and nonce. Also counts each client's bytes, and
+// tracks which builders have a transaction. Does no I/O and emits no events. Only this folder
+// changes it; all others use a PoolReader.
 
 import { clientOf } from "../../shared/client.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -13,7 +14,7 @@ import { blockProblem } from "../domain/transactionRules.ts";
 /** A transaction in the pool, with its delivery state. */
 export interface PoolEntry {
 	readonly transaction: PrivateTransaction;
-	/** Gas that it is expected to use: what its last simulation used, or else its limit. */
+	/** Gas that it is expected to use: the gas of its last simulation, or else its limit. */
 	readonly gas: number;
 	/** False while it is being written: nothing is sent before it is on disk. */
 	readonly durable: boolean;
@@ -47,7 +48,7 @@ type Rejected = { readonly outcome: "rejected"; readonly rejection: Rejection };
 export interface SenderTransactions {
 	/** Consecutive nonces from the account's nonce on. */
 	readonly ready: readonly PoolEntry[];
-	/** Behind a gap. */
+	/** Entries behind a gap. */
 	readonly waiting: readonly PoolEntry[];
 }
 
@@ -69,13 +70,16 @@ export interface PoolOptions {
 const SENDER_IS_FULL = `txpool is full: ${MAX_PER_SENDER} transactions of this sender`;
 /** Bytes that a transaction counts in addition to its raw bytes. */
 const OVERHEAD_BYTES = 512;
-/** One client's share of the pool. */
+/** The part of the pool that one client may use. */
 const CLIENT_SHARE = 1 / 16;
-/** Limits on transactions that can't be in the next block ("parked"): their share of the pool, and bytes of one client. */
+/**
+ * Limits on transactions that can't be in the next block ("parked"): their part of the pool, and
+ * bytes of one client.
+ */
 const PARKED_SHARE = 1 / 2;
 const PARKED_CLIENT_BYTES = 4 * 1024 * 1024;
 
-/** The pool for those that only read it. */
+/** The pool for read-only use. */
 export type PoolReader = Pick<
 	Pool,
 	| "at"
@@ -99,9 +103,12 @@ export class Pool {
 	/** Bytes by client: of all transactions, and of parked ones. */
 	readonly #bytes: Shares;
 	readonly #parkedBytes: Shares;
-	/** Those from a sender's first gap or too low fee on, which can't be in the next block, as last computed for the sender. */
+	/**
+	 * Transactions from a sender's first gap or too low fee on, as last computed for the sender.
+	 * They can't be in the next block.
+	 */
 	readonly #parked = new Set<PoolEntry>();
-	/** The last one that {@link give} made. */
+	/** The last object that {@link give} created. */
 	#lastGiven: Given = { block: 0, builders: NOBODY };
 	#next: NextBlock | null = null;
 
@@ -142,7 +149,7 @@ export class Pool {
 		return this.#bySender.get(sender)?.entries.find((entry) => entry.transaction.tx.nonce === nonce);
 	}
 
-	/** One of the sender's, if there is any. */
+	/** Any of the sender's transactions; undefined if there is none. */
 	anyOf(sender: string): DecodedTransaction | undefined {
 		return this.#bySender.get(sender)?.entries[0]?.transaction.tx;
 	}
@@ -162,13 +169,15 @@ export class Pool {
 		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
 			return rejectedFor("SENDER_FULL", SENDER_IS_FULL, "sender");
 		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, given: null };
-		// Frees the old one's bytes for the check; they are counted again if the new one is rejected.
+		// Free the old entry's bytes for the check. They are counted again if the new one is
+		// rejected.
 		if (old !== undefined) this.#release(old);
 		const rejected = this.#rejectionIfFull(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
 			if (rejected !== null) return rejected;
 			this.insert(entry);
-			// If it shows used nonces, the sender's run after the write ends their transactions.
+			// If the account shows used nonces, the sender's run after the write ends their
+			// transactions.
 			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
@@ -186,7 +195,7 @@ export class Pool {
 		return { outcome: "replaced", entry, old };
 	}
 
-	/** The rejection if the pool or the client's share is full; else null. */
+	/** The rejection if the pool or the client's quota is full; else null. */
 	#rejectionIfFull(
 		transaction: PrivateTransaction,
 		sender: Sender | undefined,
@@ -215,14 +224,20 @@ export class Pool {
 		return sender !== null;
 	}
 
-	/** Inserts what was on disk, as {@link insert}; returns those whose nonce an earlier one of them has. */
+	/**
+	 * Inserts stored entries like {@link insert}. Returns those whose nonce an earlier one already
+	 * has.
+	 */
 	restore(entries: readonly PoolEntry[]): readonly PoolEntry[] {
 		const late = entries.filter((entry) => this.#place(entry) === null);
 		for (const sender of this.#bySender.values()) this.#updateParked(sender);
 		return late;
 	}
 
-	/** Inserts an entry among its sender's, which are not fitted to the next block yet; null if its nonce is taken. */
+	/**
+	 * Inserts an entry for its sender, without updating which ones are parked. Null if its nonce is
+	 * taken.
+	 */
 	#place(entry: PoolEntry): Sender | null {
 		const { tx } = entry.transaction;
 		let sender = this.#bySender.get(tx.from);
@@ -239,8 +254,9 @@ export class Pool {
 	}
 
 	/**
-	 * Puts a new entry in the place of `entry`, for the same transaction with other owners or bytes, so that what was decided for
-	 * the old one is outdated. On another path, for other builders or with other bytes it must be given to builders again.
+	 * Replaces `entry` with a new one for the same transaction with other owners or bytes, so that
+	 * decisions about the old one are outdated. On another path, for other builders or with other
+	 * bytes it must be queued again.
 	 */
 	exchange(entry: PoolEntry, transaction: PrivateTransaction): void {
 		const sender = this.#bySender.get(transaction.tx.from);
@@ -267,17 +283,20 @@ export class Pool {
 		else this.#updateParked(sender);
 	}
 
-	/** It is on disk: it may be sent from now on. */
+	/** Marks it as on disk: it may be sent from now on. */
 	markDurable(entry: PoolEntry): void {
 		(entry as OwnEntry).durable = true;
 	}
 
-	/** Its simulation used so much gas. */
+	/** Records the gas that its simulation used. */
 	setGas(entry: PoolEntry, gas: number): void {
 		(entry as OwnEntry).gas = gas;
 	}
 
-	/** Notes that the entry is queued for `builders` in `block`. Returns those of them that are new for that block. */
+	/**
+	 * Records that the entry is queued for `builders` in `block`. Returns the builders that are new
+	 * for that block.
+	 */
 	give(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
 		const before = this.givenFor(entry, block);
 		const added = before.length === 0 ? builders : builders.filter((name) => !before.includes(name));
@@ -289,7 +308,7 @@ export class Pool {
 		return added;
 	}
 
-	/** Notes that the entry must be queued again. */
+	/** Records that the entry must be queued again. */
 	ungive(entry: PoolEntry): void {
 		(entry as OwnEntry).given = null;
 	}
@@ -322,7 +341,10 @@ export class Pool {
 		this.#updateParked(state);
 	}
 
-	/** Forgets what is known from blocks above `block`: after a reorganisation an account's nonce may be lower. */
+	/**
+	 * Forgets nonces known from blocks above `block`: after a reorganisation an account's nonce may
+	 * be lower.
+	 */
 	rewind(block: number): void {
 		for (const sender of this.#bySender.values()) {
 			if (sender.asOf > block) sender.isKnown = false;
@@ -335,7 +357,7 @@ export class Pool {
 		return this.#bySender.get(sender)?.isKnown !== false;
 	}
 
-	/** Records the next block; {@link fitToNext} applies them to a sender. */
+	/** Records the next block; {@link fitToNext} applies it to a sender. */
 	setNext(next: NextBlock): void {
 		this.#next = next;
 	}
@@ -364,8 +386,8 @@ export class Pool {
 	}
 
 	/**
-	 * The next free nonce from `base` on, counting the sender's pending transactions. A lower `base` from a node that lags
-	 * behind is corrected by what is known of the chain.
+	 * The next free nonce from `base` on, counting the sender's pending transactions. A lower
+	 * `base` from a lagging node is corrected by the known nonce.
 	 */
 	pendingNonce(address: string, base: bigint): bigint {
 		const sender = this.#bySender.get(address);
@@ -376,12 +398,15 @@ export class Pool {
 		return next;
 	}
 
-	/** Why the next block can't have it whatever the state is, or null. */
+	/** Why the next block can't contain it in any state, or null. */
 	nextProblem(tx: DecodedTransaction): SimulationError | null {
 		return this.#next === null ? null : blockProblem(tx, this.#next);
 	}
 
-	/** The first nonce from the account's `nonce` on that can't be in the next block: it is missing, pays too little or breaks its rules. */
+	/**
+	 * The first nonce from the account's `nonce` on that can't be in the next block. It is missing,
+	 * pays too little or breaks that block's rules.
+	 */
 	#firstParkedNonce(entries: readonly PoolEntry[], nonce: bigint): bigint {
 		let first = nonce;
 		for (const { transaction } of entries) {
@@ -416,7 +441,7 @@ export class Pool {
 		this.#bytes.takeAnyway(clientOf(transaction.submitterAddress), bytesOf(transaction));
 	}
 
-	/** Gives an entry's bytes back. */
+	/** Releases an entry's bytes. */
 	#release(entry: PoolEntry): void {
 		const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
 		this.#bytes.release(client, bytes);
@@ -440,7 +465,7 @@ function rejectedFor(
 	};
 }
 
-/** By how many percent each fee must grow, as in go-ethereum's pool. */
+/** Percentage by which each fee must grow, as in go-ethereum's pool. */
 const PRICE_BUMP_PERCENT = 10n;
 const PAYS_TOO_LITTLE = `replacement transaction underpriced: expected ${PRICE_BUMP_PERCENT} % more on every fee`;
 

@@ -1,5 +1,5 @@
-// Writes what has become of transactions since they were answered: with each block, and soon where that must not wait.
-// What is over is archived, and forgotten a week later.
+// Writes the changes of transactions since they were answered: with each block, and sooner if they
+// must not wait. Finished transactions are archived, and deleted a week later.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -16,7 +16,7 @@ export interface RecordKeeperDependencies {
 	readonly disk: TransactionDisk;
 	readonly refunds: Pick<RefundTable, "settling">;
 	readonly turns: NonceTurns;
-	/** When something is stored, in ms; see laterTime. */
+	/** Time to store, in ms; see laterTime. */
 	readonly timeToStore: () => number;
 	readonly clock: Clock;
 	readonly background: Pick<Background, "run">;
@@ -58,7 +58,7 @@ export class RecordKeeper {
 		}
 	}
 
-	/** Has what changed written before the next block does. */
+	/** Schedules a write of the changes before the next block's write. */
 	flushSoon(): void {
 		const { clock, background } = this.#dependencies;
 		if (this.#soon !== null || this.#stopped) return;
@@ -68,13 +68,16 @@ export class RecordKeeper {
 		});
 	}
 
-	/** Nothing is written soon any more: what changes now is written by the last flush. */
+	/** Schedules no more early writes. The last flush writes later changes. */
 	stop(): void {
 		this.#stopped = true;
 		this.#soon?.cancel();
 	}
 
-	/** Archives those that are still over by `isOver`: drops their bytes, keeps their records on disk. Throws if the store fails. */
+	/**
+	 * Archives the entries that are still finished by `isOver`: deletes their bytes, keeps their
+	 * records on disk. Throws if the store fails.
+	 */
 	async archive(
 		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,
@@ -103,7 +106,10 @@ export class RecordKeeper {
 		return pool.get(record.hash) === undefined && !turns.isBusy(record);
 	}
 
-	/** Forgets what was archived more than a week before `now`, in ms; see {@link TransactionDisk.purge}. */
+	/**
+	 * Deletes records that were archived more than a week before `now`, in ms; see {@link
+	 * TransactionDisk.purge}.
+	 */
 	async purge(now: number): Promise<void> {
 		const { pool, records, disk } = this.#dependencies;
 		await disk.purge(now, (hash) => pool.get(hash) !== undefined || records.get(hash) !== undefined);

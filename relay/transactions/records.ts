@@ -1,5 +1,6 @@
-// The records of all transactions that are not archived yet. Events change them according to the lifecycle table
-// (domain/record.ts), and listeners are notified of each change. Only this folder emits; everybody else has a RecordsReader.
+// The records of all transactions that are not archived yet. Events change them according to the
+// lifecycle table (domain/record.ts), and listeners are notified of each change. Only this folder
+// emits events; all others use a RecordsReader.
 
 import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -22,12 +23,15 @@ import { senderNonceKey } from "./nonceTurns.ts";
 
 /** A transaction and its record. */
 export interface RecordEntry {
-	/** Without its bytes once it was ended by its user or has expired. */
+	/** Without its bytes once its user ended it or it has expired. */
 	readonly transaction: PrivateTransaction;
 	readonly record: TransactionRecord;
 }
 
-/** Events that must be stored although the stage stays, since a restart could not find them out again; a cancel's delivery too. */
+/**
+ * Events that must be stored although the stage stays, since a restart could not recover them. A
+ * cancel's delivery is stored too.
+ */
 const KEPT: ReadonlySet<TxEvent["type"]> = new Set([
 	"ready",
 	"shared",
@@ -37,20 +41,23 @@ const KEPT: ReadonlySet<TxEvent["type"]> = new Set([
 	"left",
 ]);
 
-/** The records for those that only read them and listen to what happens. */
+/** The records for code that only reads them and subscribes to changes. */
 export type RecordsReader = Pick<TransactionRecords, "entries" | "get" | "size" | "subscribe">;
 
 /** Records by hash; only `emit` changes one. */
 export class TransactionRecords {
 	readonly #entries = new Map<string, RecordEntry>();
 	readonly #listeners: EventListener[] = [];
-	/** Cancelled ones by sender, also those that were mined all the same. */
+	/** Cancelled records by sender, including those that were mined anyway. */
 	readonly #cancelled = new Map<string, Set<TransactionRecord>>();
-	/** Revivable ones by sender and nonce: at most one each, since the next transaction with the nonce makes it REPLACED. */
+	/**
+	 * Revivable records by sender and nonce. There is at most one each, since the next transaction
+	 * with the nonce makes it REPLACED.
+	 */
 	readonly #revivable = new Map<string, TransactionRecord>();
-	/** Those that are in a block. */
+	/** Records of transactions in a block. */
 	readonly #mined = new Set<TransactionRecord>();
-	/** Records with changes since the last flush that a restart could not find out again. */
+	/** Records with changes since the last flush that a restart could not recover. */
 	readonly #changed = new Set<TransactionRecord>();
 	/** Records with minor changes only (such as deliveries): written with the next important change, or at stop. */
 	readonly #annotated = new Set<TransactionRecord>();
@@ -72,7 +79,7 @@ export class TransactionRecords {
 		return this.#entries.values();
 	}
 
-	/** The records of those that are in a block. */
+	/** The records of transactions in a block. */
 	mined(): Iterable<TransactionRecord> {
 		return this.#mined;
 	}
@@ -141,7 +148,10 @@ export class TransactionRecords {
 		this.#notify(record, before, event);
 	}
 
-	/** Gives a transaction other owners, as of `event`, and returns it; null if it is not there or the event is illegal. */
+	/**
+	 * Gives a transaction other owners, as of `event`, and returns it. Null if it is unknown or no
+	 * longer live.
+	 */
 	setOwners(hash: string, owners: readonly Owner[], event: TxEvent): PrivateTransaction | null {
 		const entry = this.#entries.get(hash);
 		if (entry === undefined || !isLive(entry.record.stage)) return null;
@@ -153,7 +163,7 @@ export class TransactionRecords {
 		return transaction;
 	}
 
-	/** Its sender has ended for all what addresses had cancelled. */
+	/** Its sender has ended it for everybody; before, only addresses had cancelled it. */
 	endForAll(hash: string): void {
 		const entry = this.#entries.get(hash);
 		if (entry === undefined) return;
@@ -161,7 +171,7 @@ export class TransactionRecords {
 		this.#reindex(entry);
 	}
 
-	/** Puts a transaction in the place of the same one with other bytes. */
+	/** Replaces a transaction with the same one with other bytes. */
 	setTransaction(transaction: PrivateTransaction): void {
 		const entry = this.#entries.get(transaction.tx.hash);
 		if (entry !== undefined) this.#entries.set(transaction.tx.hash, { transaction, record: entry.record });
@@ -195,8 +205,8 @@ export class TransactionRecords {
 	}
 
 	/**
-	 * Takes up to `most` changed records for writing, except those for which `isBusy` is true; `all`: also those with minor
-	 * changes only.
+	 * Returns up to `most` changed records for writing, and clears their marks. Skips those for
+	 * which `isBusy` is true. `all`: also those with minor changes only.
 	 */
 	takeChanged(
 		all: boolean,

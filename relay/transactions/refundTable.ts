@@ -1,6 +1,7 @@
-// The refunds of each address, and the totals of all. What may still leave the chain is worked out from the records in memory, so
-// that a refund goes with its block. What is final is on disk, written in the commit that archives its record: a row for each
-// address that a refund concerns, and sums by the hour. Both are kept for ever.
+// The refunds of each address, and the totals of all. Refunds that may still leave the chain are
+// computed from the records in memory, so that a refund goes with its block. Final refunds are on
+// disk, written in the commit that archives their record. There is a row for each address that a
+// refund concerns, and sums by the hour. Both are kept for ever.
 
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { Change, KeyValueStore } from "../../shared/kv/port.ts";
@@ -12,22 +13,22 @@ import type { TransactionRecords } from "./records.ts";
 
 /** A part of an address's refunds. */
 export interface RefundPage {
-	/** The latest first; blocks are whole. */
+	/** Latest first; blocks are whole. */
 	readonly rows: readonly RefundRow[];
-	/** The block up to which the next part goes; null: there is none. */
+	/** The last block of the next part; null: there is none. */
 	readonly nextToBlock: number | null;
 }
 
-/** What was counted. */
+/** Sums over the counted transactions. */
 export interface Sums {
 	readonly transactions: number;
 	/** Wei. */
 	readonly refunded: bigint;
 }
 
-/** All that was counted, and what of it in the last 24 hours, from the full hour on. */
+/** All sums, and those of the last 24 hours, from the full hour on. */
 export interface Totals extends Sums {
-	/** Since when, in ms since the epoch. */
+	/** Start of the count, in ms since the epoch. */
 	readonly since: number;
 	readonly lastDay: Sums;
 }
@@ -38,7 +39,7 @@ interface RefundTableDependencies {
 	readonly records: Pick<TransactionRecords, "mined">;
 }
 
-/** Above every block's number. */
+/** Above every block number. */
 const LAST_BLOCK = 999_999_999_999;
 const DIGITS = 12;
 const HOUR_MS = 3_600_000;
@@ -47,12 +48,14 @@ const DAY_HOURS = 24;
 export const PAGE_ROWS = 1_000;
 const NOTHING: Sums = { transactions: 0, refunded: 0n };
 
-/** Answers which refunds an address had, and how much was refunded in all. */
+/** Returns the refunds of an address, and the totals of all refunds. */
 export class RefundTable {
 	readonly #dependencies: RefundTableDependencies;
-	/** What is final, by the number of its hour. */
+	/** Final sums, by the number of their hour. */
 	readonly #hours = new Map<number, Sums>();
-	/** Records that are on disk and may still be in memory, since somebody was at work on them. */
+	/**
+	 * Records that are on disk and may still be in memory, since an operation on them was running.
+	 */
 	readonly #written = new WeakSet<TransactionRecord>();
 	#since = 0;
 
@@ -61,8 +64,8 @@ export class RefundTable {
 	}
 
 	/**
-	 * Reads what is final; call once, before anything is archived. Returns what must be written with the first write: since when refunds are
-	 * kept, `now` (ms) where none were.
+	 * Reads the final sums; call once, before anything is archived. Returns the changes for the
+	 * first write: when the relay began to keep refunds. That is `now` (ms) if none were kept.
 	 */
 	async load(now: number): Promise<readonly Change[]> {
 		const { kv, damaged } = this.#dependencies;
@@ -78,12 +81,12 @@ export class RefundTable {
 		return since === null ? [{ key: REFUNDS_SINCE, value: Buffer.from(String(now)) }] : [];
 	}
 
-	/** When it began to keep refunds, in ms since the epoch. */
+	/** When the relay began to keep refunds, in ms since the epoch. */
 	get since(): number {
 		return this.#since;
 	}
 
-	/** What is written when these records are archived; `done` is to be called once it is on disk. */
+	/** The changes to write when these records are archived. Call `done` once they are on disk. */
 	settling(records: readonly TransactionRecord[]): {
 		readonly changes: readonly Change[];
 		readonly done: () => void;
@@ -111,12 +114,13 @@ export class RefundTable {
 	}
 
 	/**
-	 * The refunds of transactions that `address` sent, and those that were paid to it, in blocks from `fromBlock` to `toBlock`. `address` in
-	 * lower case.
+	 * The refunds of transactions that `address` sent, and those that were paid to it, in blocks
+	 * from `fromBlock` to `toBlock`. `address` in lower case.
 	 */
 	async refundsOf(address: string, fromBlock = 0, toBlock = LAST_BLOCK): Promise<RefundPage> {
 		const found = new Map<string, RefundRow>();
-		// Before the disk is read: what is archived meanwhile is found twice, and not never.
+		// Before the disk is read: a record that is archived meanwhile is found twice, and not
+		// missed.
 		for (const record of this.#dependencies.records.mined()) {
 			const row = refundRowOf(record);
 			if (row === null || row.block < fromBlock || row.block > toBlock) continue;
@@ -129,7 +133,7 @@ export class RefundTable {
 			const row = parsed<RefundRow>(key, bytes);
 			const isEnough = read >= PAGE_ROWS && row.block !== last;
 			found.set(row.hash, row);
-			// One more than it can need, by which is seen that there is more.
+			// One row more than needed shows that there are more.
 			if (isEnough) break;
 			read += 1;
 			last = row.block;
@@ -144,14 +148,15 @@ export class RefundTable {
 		return { rows: rows.slice(0, cut), nextToBlock: rows[cut]?.block ?? null };
 	}
 
-	/** What was counted up to `now`, in ms since the epoch. */
+	/** The totals up to `now`, in ms since the epoch. */
 	totals(now: number): Totals {
 		const last = hourOf(now);
 		const first = last - DAY_HOURS;
 		let [all, lastDay] = [NOTHING, NOTHING];
 		const add = (hour: number, sums: Sums): void => {
 			all = plus(all, sums);
-			// What a clock that went ahead has counted comes into the day when that has come.
+			// A clock that ran ahead counts into later hours. They enter the day once they have
+			// come.
 			if (hour >= first && hour <= last) lastDay = plus(lastDay, sums);
 		};
 		for (const [hour, sums] of this.#hours) add(hour, sums);
@@ -171,7 +176,7 @@ function plus(sums: Sums = NOTHING, { transactions, refunded }: Sums | Counted):
 	return { transactions: sums.transactions + transactions, refunded: sums.refunded + refunded };
 }
 
-/** So that the last block comes first. */
+/** Inverts the number, so that the last block comes first. */
 function rowKey(address: string, block: number): string {
 	return `${REFUND}${address}/${String(LAST_BLOCK - block).padStart(DIGITS, "0")}`;
 }

@@ -1,5 +1,5 @@
-// The stored format of a transaction: a submission is an envelope with the raw bytes, and a record is JSON. Refuses
-// what is damaged.
+// The stored format of a transaction: a submission is an envelope with the raw bytes, and a record
+// is JSON. Rejects damaged entries.
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { enveloped, hashIn, openEnvelope } from "../../shared/kv/archive.ts";
@@ -9,8 +9,9 @@ import { NOBODY, type TransactionRecord } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 
 /**
- * What is stored beside the raw bytes; `origin` is the address that is charged, `block` the head at the submission's arrival,
- * `from` the sender, since to recover 100,000 of them takes a start ten seconds.
+ * The fields stored beside the raw bytes. `origin` is the address that is charged, `block` the head
+ * at the submission's arrival. `from` is the sender, since recovering 100,000 senders would take a
+ * start ten seconds.
  */
 type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
 	readonly origin: string;
@@ -42,8 +43,9 @@ interface StoredSubmission
 }
 
 /**
- * Decodes what {@link encodeTransaction} wrote; its bytes are a view of `bytes`. The hash in `key` and the sender beside the bytes are believed, unless
- * `isChecked`. Throws {@link StoreFormatError}.
+ * Decodes the output of {@link encodeTransaction}; the transaction's bytes are a view of `bytes`.
+ * The hash in `key` and the stored sender are trusted unless `isChecked`. Throws {@link
+ * StoreFormatError}.
  */
 export function decodeStored(key: string, bytes: Buffer, isChecked: boolean): StoredSubmission {
 	const { known, raw } = readable(key, () => openEnvelope(bytes));
@@ -87,14 +89,15 @@ const USUAL = {
 };
 
 /**
- * A record as JSON bytes, without fields that have their default; `isBeside`: nor its hash and addresses, which are in the
- * submission beside it.
+ * A record as JSON bytes, without fields that have their default. `isBeside`: also without its hash
+ * and addresses, which are in the submission beside it.
  */
 export function encodeRecord(record: TransactionRecord, isBeside = false): Buffer {
 	const { owners, endedBy, simulationError, ended, block, blockHash, firstBlock, exposed, settledAt } =
 		record;
 	const { shared, behindHidden, passed, backruns, refund, events, deliveries, omitted } = record;
-	// A literal, since filtered entries take several times as long. JSON leaves out what is undefined.
+	// A literal, since filtering entries takes several times as long. JSON leaves out undefined
+	// fields.
 	const stored = {
 		hash: isBeside ? undefined : record.hash,
 		receivedAt: record.receivedAt,
@@ -134,8 +137,8 @@ type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | "ende
 	Partial<Omit<TransactionRecord, "owners"> & { readonly owners: readonly object[] }>;
 
 /**
- * Decodes what {@link encodeRecord} wrote. `beside`: the submission, with which it shares its texts. Throws
- * {@link StoreFormatError}.
+ * Decodes the output of {@link encodeRecord}. `beside`: the submission, whose strings the record
+ * reuses. Throws {@link StoreFormatError}.
  */
 export function decodeRecord(
 	key: string,
@@ -146,10 +149,10 @@ export function decodeRecord(
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
 	const { events = [], deliveries = [], owners = [], settledAt } = record;
 	const { hash, from, to = USUAL.to } = beside?.tx ?? record;
-	// One literal, as in newRecord; what is spread first takes three times as long as to parse the JSON.
+	// One literal, as in newRecord. Spreading first takes three times as long as parsing the JSON.
 	const whole: TransactionRecord = {
 		hash,
-		// By which it is found.
+		// The record's key contains it.
 		receivedAt: beside?.receivedAt ?? record.receivedAt,
 		from,
 		to,

@@ -1,6 +1,6 @@
-// The only place that changes a transaction's life. Whatever happens to one has a verb here, which changes its record, its place
-// in the pool and what is on disk together; what its clients do to it is in clientChanges.ts. Everybody else reads `pool` and
-// `records`, and listens.
+// The only place that changes a transaction's life. Each kind of change has a method here, which
+// updates the record, the pool and the disk together. Clients' changes are in clientChanges.ts. All
+// others read `pool` and `records`, and subscribe.
 
 import type { Background } from "../../shared/background.ts";
 import { clientOf } from "../../shared/client.ts";
@@ -41,28 +41,30 @@ export interface TransactionsDependencies {
 	readonly tip: Tip;
 	readonly clock: Clock;
 	/**
-	 * Called when a sender's pending transactions have changed, so that they are looked at again; `refresh`: its nonce may have changed too, so
-	 * read it again.
+	 * Called when a sender's pending transactions have changed and must be checked again.
+	 * `refresh`: its nonce may have changed too, so read it again.
 	 */
 	readonly onChange: (sender: string, refresh: boolean) => void;
-	/** Told how long a submission took to be written. */
+	/** Called with the time that writing a submission took. */
 	readonly onWritten: (seconds: number, hash: string) => void;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly background: Pick<Background, "run">;
 	readonly log: Logger;
 }
 
-/** How a transaction goes out. */
+/** How a transaction is sent. */
 export interface GoingOut {
 	/** The target block. */
 	readonly block: number;
-	/** Names of the builders that are to have it. */
+	/** Names of the builders to send it to. */
 	readonly builders: readonly string[];
-	/** Why it is sent without the simulation that it should have passed; null: it has passed, or needs none. */
+	/** Why it is sent without the simulation that it needs; null: it has passed, or needs none. */
 	readonly unsimulated: SimulationError | null;
 }
 
-/** Errors that may last for many blocks: recorded once, although the message changes with each block's fee. */
+/**
+ * Errors that may last for many blocks: recorded once, although the message changes with the fee.
+ */
 const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
 	"FEE_CAP_TOO_LOW",
 	"BLOB_FEE_CAP_TOO_LOW",
@@ -78,13 +80,13 @@ type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
 export class Transactions {
 	/** The pending transactions. */
 	readonly pool: PoolReader;
-	/** What became of all that are not archived yet. */
+	/** Records of all transactions that are not archived yet. */
 	readonly records: RecordsReader;
-	/** What clients do to their transactions. */
+	/** Clients' changes to their transactions. */
 	readonly changes: ClientChanges;
 	/** Keeps the records on disk. */
 	readonly keeper: RecordKeeper;
-	/** What was refunded, to whom and in all. */
+	/** Refunds by address, and their totals. */
 	readonly refunds: RefundTable;
 	readonly #timeToStore: () => number;
 	readonly #pool: Pool;
@@ -130,7 +132,9 @@ export class Transactions {
 		});
 	}
 
-	/** The record of a transaction that the relay holds or held, or null. Throws if the store fails. */
+	/**
+	 * The record of a transaction that the relay has or had, or null. Throws if the store fails.
+	 */
 	async record(hash: string): Promise<TransactionRecord | null> {
 		return this.#records.get(hash)?.record ?? (await this.#disk.archived(hash));
 	}
@@ -141,8 +145,8 @@ export class Transactions {
 	}
 
 	/**
-	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that did not
-	 * come from `address`. `sender` in lower case.
+	 * The sender's pending transactions from the account's nonce on. Stops at the first whose
+	 * simulation failed or that did not come from `address`. `sender` in lower case.
 	 */
 	chainOf(sender: string, address: string | null): readonly ChainLink[] {
 		const chain: ChainLink[] = [];
@@ -182,36 +186,40 @@ export class Transactions {
 		this.#disk.writeLater(await this.refunds.load(this.#timeToStore()));
 	}
 
-	// What is known of the chain.
+	// The state of the chain.
 
-	/** What the next block takes is known; see {@link fitToNext}. */
+	/** Sets the next block; see {@link fitToNext}. */
 	setNext(next: NextBlock): void {
 		this.#pool.setNext(next);
 	}
 
-	/** Works out which of the sender's transactions the next block can't have; returns whether it can have the first. */
+	/**
+	 * Updates which transactions the next block can't contain; returns whether it can have the
+	 * first.
+	 */
 	fitToNext(sender: string): boolean {
 		return this.#pool.fitToNext(sender);
 	}
 
-	/** Forgets what is known of accounts from blocks above `block`, after a reorganisation. */
+	/** Forgets nonces known from blocks above `block`, after a reorganisation. */
 	rewind(block: number): void {
 		this.#pool.rewind(block);
 	}
 
 	/**
-	 * A sender's account was read: returns its transactions whose nonce is used, for {@link included} or {@link dropped}, except
-	 * those that are still being written.
+	 * A sender's account was read. Returns its transactions with used nonces, for {@link included}
+	 * or {@link dropped}, except those that are still being written.
 	 */
 	accountRead(account: AccountState): readonly PoolEntry[] {
 		return this.#pool.setAccount(account).filter((entry) => entry.durable);
 	}
 
-	// On the way to the builders.
+	// Sending to the builders.
 
 	/**
-	 * Its simulation for `block` has passed. On a path that is simulated once, the first pass is recorded; on others, one for each
-	 * block. `hidesGas`: the gas would reveal a hidden transaction to searchers.
+	 * Its simulation for `block` has passed. A path that simulates once records the first pass;
+	 * others record one for each block. `hidesGas`: the gas would reveal a hidden transaction to
+	 * searchers.
 	 */
 	passed(entry: PoolEntry, block: number, gasUsed: number, hidesGas: boolean): void {
 		this.#pool.setGas(entry, gasUsed);
@@ -235,7 +243,7 @@ export class Transactions {
 		this.#records.emit(hash, { type: "queued", at: this.#now(), block: next - 1, reason });
 	}
 
-	/** Its simulation for `block` fails: it is held, and if it was sent for that block, taken back from all builders that have it. */
+	/** Its simulation for `block` fails, so it is not sent. If it was queued, it is cancelled. */
 	held(entry: PoolEntry, error: SimulationError, block: number): void {
 		const { transaction } = entry;
 		const { hash } = transaction.tx;
@@ -243,7 +251,7 @@ export class Transactions {
 		if (record === undefined) return;
 		this.#startLifetime(record, block);
 		const isGiven = this.#pool.givenFor(entry, block).length > 0;
-		// It has passed and goes out for this block already: an unavailable node changes nothing.
+		// It has passed and is already queued for this block: an unavailable node changes nothing.
 		if (isGiven && error.code === "NODE_UNAVAILABLE") return;
 		if (!isHeldFor(record, error, block))
 			this.#records.emit(hash, { type: "simulationFailed", at: this.#now(), block, error });
@@ -257,8 +265,8 @@ export class Transactions {
 	}
 
 	/**
-	 * It is given to builders: returns those that were not given it for that block yet, and the first block of its lifetime. Null,
-	 * and nothing is recorded, if all were.
+	 * Records that it is queued for builders. Returns the builders that are new for that block, and
+	 * the first block of its lifetime. Null, with nothing recorded, if none is new.
 	 */
 	goesOut(
 		entry: PoolEntry,
@@ -294,14 +302,14 @@ export class Transactions {
 		return record.firstBlock ?? block;
 	}
 
-	/** A builder has answered, or will not be sent it. */
+	/** A builder has answered, or will not receive it. */
 	delivered(hash: string, event: Of<"delivered">): void {
 		this.#records.emit(hash, event);
 	}
 
-	// With the searchers.
+	// Searchers.
 
-	/** Searchers see it from now on, if they did not before. */
+	/** It is disclosed to searchers from now on, if it was not before. */
 	shared({ tx: { hash } }: PrivateTransaction): void {
 		if (this.#records.get(hash)?.record.shared !== false) return;
 		this.#records.emit(hash, { type: "shared", at: this.#now() });
@@ -312,7 +320,10 @@ export class Transactions {
 		this.#records.emit(hash, { type: "bid", at: this.#now(), bundle });
 	}
 
-	/** A bid behind it leaves for builders, with it. Returns false, and records nothing, if it does not go to builders any more. */
+	/**
+	 * A bid behind it is sent, with it. Returns false, with nothing recorded, if it is not sent any
+	 * more.
+	 */
 	bundled(hash: string, bundle: Omit<Of<"bundled">, "type" | "at">): boolean {
 		const stage = this.#records.get(hash)?.record.stage;
 		if (stage === undefined || !GOES_OUT.has(stage)) return false;
@@ -322,12 +333,12 @@ export class Transactions {
 		return true;
 	}
 
-	/** What its block paid for the backrun behind it was read from the chain. */
+	/** The refund that its block paid for the backrun behind it was read from the chain. */
 	refunded(hash: string, block: number, refund: Refund): void {
 		this.#records.emit(hash, Object.assign({ type: "refunded", at: this.#now(), block } as const, refund));
 	}
 
-	// In a block, and out of one.
+	// Blocks that contain it.
 
 	/** It was mined. */
 	included({ record, transaction }: RecordEntry, inclusion: Inclusion): void {
@@ -346,7 +357,10 @@ export class Transactions {
 		this.#records.emit(hash, { type: "included", at: this.#now(), block, blockHash, index, reverted });
 	}
 
-	/** It was mined, but its receipt is missing: it leaves the pool until that comes, so that it is neither sent nor ended. */
+	/**
+	 * It was mined, but its receipt is missing. It leaves the pool until that comes, so that it is
+	 * neither sent nor ended.
+	 */
 	awaitReceipt(hash: string): void {
 		const pooled = this.#pool.get(hash);
 		if (pooled?.durable === true) this.#pool.remove(pooled);
@@ -358,7 +372,7 @@ export class Transactions {
 		this.revive(entry);
 	}
 
-	/** Its block, or the one that used its nonce, has left the chain. */
+	/** Its block, or the block that used its nonce, has left the chain. */
 	#leftBlock({ hash, stage, block }: TransactionRecord): void {
 		const left = block ?? 0;
 		this.#records.emit(hash, { type: "reorged", at: this.#now(), block: left });
@@ -410,7 +424,7 @@ export class Transactions {
 		if (!this.#pool.insert(entry)) this.#nonceIsTaken(entry);
 	}
 
-	/** The entry of one that comes (back) into the pool. `atStartup`: the process has just started. */
+	/** The entry of a transaction for the pool. `atStartup`: the process has just started. */
 	#pooled({ record, transaction }: RecordEntry, atStartup: boolean): PoolEntry {
 		const { broadcaster } = this.#dependencies;
 		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
@@ -418,7 +432,7 @@ export class Transactions {
 		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, given: null };
 	}
 
-	/** It can't come back into the pool: another one replaces it. */
+	/** It can't return to the pool: another transaction replaces it. */
 	#nonceIsTaken({ transaction }: PoolEntry): void {
 		const { hash, from, nonce } = transaction.tx;
 		const other = this.#pool.at(from, nonce)?.transaction;
@@ -430,8 +444,9 @@ export class Transactions {
 	}
 
 	/**
-	 * Gives pending blob transactions cell proofs if blocks of `version` need them: they came before the fork, or to an earlier
-	 * release of the relay. On disk they stay as they came. To be called at each head, since what a client's share has no room for is left for the next.
+	 * Gives pending blob transactions cell proofs if blocks of `version` need them. They came
+	 * before the fork, or to an earlier release of the relay. On disk they stay unchanged. Call it
+	 * at each head: if a client's quota is full, the rest waits for the next head.
 	 */
 	convertBlobs(version: SidecarVersion): void {
 		const { background, blobProofs } = this.#dependencies;
@@ -451,7 +466,7 @@ export class Transactions {
 		}
 	}
 
-	/** It is sent anew, if it is still pending. */
+	/** It is sent again, if it is still pending. */
 	#changeBytes(tx: DecodedTransaction): void {
 		const entry = this.#pool.get(tx.hash);
 		if (entry === undefined) return;
@@ -466,7 +481,7 @@ export class Transactions {
 	}
 }
 
-/** Whether the record already says that the transaction is held for `error`. */
+/** Whether the record already shows that the transaction failed with `error`. */
 function isHeldFor(record: TransactionRecord, error: SimulationError, block: number): boolean {
 	const last = record.stage === "SIMULATION_FAILED" ? record.simulationError : null;
 	if (last?.code !== error.code) return false;
