@@ -13,7 +13,7 @@ const SIGNATURE_BYTES = 65;
 export interface BodySignaturesOptions {
 	/** 32 bytes as 0x hex. */
 	readonly key: string;
-	/** How many signatures are kept, newest first; each takes 150 bytes. */
+	/** How many of the newest signatures are kept; each takes 150 bytes. */
 	readonly kept: number;
 }
 

@@ -124,7 +124,9 @@ export interface BundleReader {
 /** The status record of an owner's bundle. */
 export interface BundleRecord {
 	readonly owner: string;
-	/** The network whose number of bundles is limited, whoever has signed them. */
+	/**
+	 * The client's network, which limits the number of bundles for all of its signers together.
+	 */
 	readonly client: string;
 	readonly hash: string;
 	/** Null for a plain bundle. */

@@ -120,9 +120,9 @@ export type CallResults = readonly (readonly CallResult[])[];
 /** Runs clients' calls on the node. Keeps nothing, and sends no signature to the node. */
 export interface CallMany {
 	/**
-	 * Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not
-	 * disclosed or a state that the node does not have, `limit` if too many calls are running (of
-	 * the client or in all), `internal` if the node is unavailable.
+	 * Throws RpcError. `invalidParams`: an impossible block. `rejected`: a hash that is not
+	 * disclosed, or a state that the node does not have. `limit`: too many calls are running (of
+	 * the client or in all). `internal`: the node is unavailable.
 	 */
 	runTransactions(request: TransactionsRequest): Promise<CallResults>;
 	/**

@@ -1,5 +1,5 @@
-// The blob transactions of bundles and bids: with proofs that are right, and with cell proofs where the next block needs them.
-// Builders drop others without a word.
+// Prepares the blob transactions of bundles and bids. Their proofs must be right, and they get cell
+// proofs if the next block needs them. Builders drop others silently.
 
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";

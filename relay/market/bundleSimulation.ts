@@ -79,7 +79,10 @@ export interface PlainTrial {
 	readonly signal: AbortSignal;
 }
 
-/** Delay before a bundle is simulated again in ms: roughly how long it takes to process a head that the node already has. */
+/**
+ * Delay in ms before a bundle is simulated again: roughly the time to process a head that the node
+ * already has.
+ */
 export const LATER_HEAD_MS = 200;
 /** Delay in ms if the node gave no result for an accepted bundle. */
 const NO_RESULT_MS = 500;

@@ -79,7 +79,7 @@ export class SearcherMarket {
 		this.#plain = new PlainBundles(options, dependencies, parts);
 		this.#settlement = new Settlement(options, dependencies, { ...parts, auctioneer });
 		transactions.records.subscribe((record, before, event) => {
-			// The record is marked by now, so a bid may arrive immediately.
+			// The record already shows the event: a bid may arrive immediately.
 			if (event.type === "shared") this.#publish(record.hash);
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
 				this.auctioneer.targetEnded(record.hash);

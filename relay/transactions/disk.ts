@@ -24,9 +24,9 @@ import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./s
 
 // Keys. A live transaction has a submission, written once, and a record from its first change on.
 // Both are by arrival time, so that entries written together lie together on disk. A final
-// transaction is archived. It has only a record, by its hash, and an entry in the index by time,
-// through which it is deleted after a week. A transaction that ended before it was sent is archived
-// at once, as a compact record.
+// transaction is archived: it has only a record, by its hash. An entry in the index by time serves
+// to delete it after a week. A transaction that ended before it was sent is archived at once, as a
+// compact record.
 
 /**
  * How long archived records are kept. For seven days the same bytes can't revive a transaction that

@@ -254,7 +254,7 @@ export class Pool {
 	}
 
 	/**
-	 * Replaces `entry` with a new one for the same transaction with other owners or bytes, so that
+	 * Replaces `entry` with a new one for the same transaction with other owners or bytes. So
 	 * decisions about the old one are outdated. On another path, for other builders or with other
 	 * bytes it must be queued again.
 	 */

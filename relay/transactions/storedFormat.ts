@@ -10,8 +10,8 @@ import type { PrivateTransaction } from "../domain/transaction.ts";
 
 /**
  * The fields stored beside the raw bytes. `origin` is the address that is charged, `block` the head
- * at the submission's arrival. `from` is the sender, since recovering 100,000 senders would take a
- * start ten seconds.
+ * at the submission's arrival. `from` is the sender: recovering 100,000 senders would delay a start
+ * by ten seconds.
  */
 type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
 	readonly origin: string;
