@@ -43,7 +43,7 @@ export const BOOST_SETTINGS = {
 		"http://127.0.0.1:8080",
 		baseUrl,
 	),
-	// Without it all clients are one to the relay, and any may cancel for any.
+	// Without it the relay sees all clients as one, so any client may cancel another's transaction.
 	BOOST_SECRET: {
 		...row(
 			"shared with the relay, which then believes boost about who the client is",
@@ -137,7 +137,7 @@ export const BOOST_SETTINGS = {
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 
-/** What the dialects imply. */
+/** The defaults that the dialects imply, as help text. */
 function unlessSet(promise: "isPrivate" | "isRevertProtected"): string {
 	const without = DIALECTS.filter((name) => !dialectOf(name)[promise]);
 	return `false for ${without.join(" and ")} unless set, else true`;
@@ -156,7 +156,9 @@ export interface FallbackConfig {
 	readonly isRevertProtected: boolean;
 }
 
-/** The settings, with those of the fallback combined in `fallback`; null if there is none. */
+/**
+ * The settings, with those of the fallback combined in `fallback`; null if there is no fallback.
+ */
 export type BoostConfig = Settings<typeof BOOST_SETTINGS> & { readonly fallback: FallbackConfig | null };
 
 /** Reads boost's settings. Throws SettingError with all that are missing, invalid or contradictory. */

@@ -20,7 +20,7 @@ await runProcess(
 		name: "boost",
 		about: "stands in front of the relay, and carries on by another one while that is out",
 		settings: BOOST_SETTINGS,
-		// A row that ended has no birth any more.
+		// An ended row has no birth record any more, so no entries need to be salvaged together.
 		pair: null,
 		read: readBoostConfig,
 		create: (config, dependencies) => warning(createProxy(config, dependencies), config, dependencies.log),

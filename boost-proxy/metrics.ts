@@ -38,7 +38,7 @@ const METHOD_KINDS = keys<MethodKind>({
 	read: 0,
 	relay: 0,
 });
-/** How a call ended, for the client: `refused` with an error about itself. */
+/** How a call ended for the client. `refused`: with an error about the call itself. */
 const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
 const TASKS = [
 	"reconcile",

@@ -1,5 +1,5 @@
-// The process for hosts with one port. PROCESS selects relay, boost, or both: then boost has the port, and the relay listens on
-// loopback only and is restarted when it ends.
+// The process for hosts with one port. PROCESS selects relay, boost, or both. With both, boost has
+// the port. The relay then listens on loopback only and is restarted when it ends.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -15,7 +15,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const RELAY = fileURLToPath(new URL("../relay/main.ts", import.meta.url));
 const BOOST = fileURLToPath(new URL("./main.ts", import.meta.url));
-/** Values of PROCESS that run in this very process, which gets the signals. */
+/** Values of PROCESS that run in this very process, so that it receives the signals itself. */
 const ALONE = new Map([
 	["relay", RELAY],
 	["boost", BOOST],
@@ -23,11 +23,11 @@ const ALONE = new Map([
 /** The relay's V8 flag, as in the script `relay` of package.json. */
 const YOUNG = "--max-semi-space-size";
 const RELAY_FLAGS = [`${YOUNG}=32`];
-/** Below the ephemeral ports, so that no connection has taken the port when the relay restarts. */
+/** Below the ephemeral ports, so that no connection occupies the port when the relay restarts. */
 const FIRST_PORT = 12_000;
 const PORTS = 18_000;
 const PORT_TRIES = 100;
-/** Settings of boost that count for the pair, too. */
+/** Settings of boost that also apply to the pair. */
 const OWN_SETTINGS = { DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS, LOG_LEVEL: SERVER_ROWS.LOG_LEVEL };
 
 async function main(args: readonly string[], env: Environment): Promise<number> {
@@ -98,7 +98,7 @@ function ending(child: ChildProcess): Promise<ChildExit> {
 	});
 }
 
-/** What is invalid is reported by boost, so the defaults do here. */
+/** Boost reports invalid settings, so the pair falls back to the defaults. */
 function ownSettings(env: Environment): Settings<typeof OWN_SETTINGS> {
 	try {
 		return readSettings(OWN_SETTINGS, env);

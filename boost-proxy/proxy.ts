@@ -60,7 +60,10 @@ export interface ProxyOverrides {
 	readonly lookup?: LookupFunction;
 }
 
-/** Deadline of one delivery by the reconciler, in ms: two of them fit into the time for a shutdown. */
+/**
+ * Deadline of one delivery by the reconciler, in ms. Two deliveries fit into the time for a
+ * shutdown.
+ */
 const DELIVERY_MS = 3_500;
 /** The share of a request's time that it may wait for a database that does not answer yet. */
 const HELD_SHARE = 0.8;
@@ -70,7 +73,10 @@ const REORG_SLOTS = 12;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;
 
-/** Boost, not started yet. `start` rejects if the journal or the port is not available; upstreams need not be. */
+/**
+ * Boost, not started yet. `start` rejects if the journal or the port is unavailable. Upstreams may
+ * be unavailable.
+ */
 export function createProxy(config: BoostConfig, overrides: ProxyOverrides): Server {
 	return assembled("boost", (stopped) => assemble(config, overrides, stopped));
 }
@@ -82,7 +88,7 @@ async function assemble(
 ): Promise<Assembly> {
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
 	warnOfClearText(config, log.child("store"));
-	// While the journal can't be opened, requests are held as long as there is time to answer them.
+	// While the journal can't be opened, requests wait as long as there is time to answer them.
 	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
 	const pages = boostPages(config);
 	const place = {
@@ -172,7 +178,7 @@ async function connect(
 	});
 	const { upstreams } = pool;
 	const chain = createChainReads({ node, upstreams });
-	// A fallback may be of another chain by mistake, or lie: its word ends no row.
+	// A fallback may lie, or be on another chain by mistake. Its answers end no row.
 	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const parts = { rows, upstreams, chain, clock, background };
 	const reconciler = new Reconciler(
@@ -183,8 +189,9 @@ async function connect(
 		},
 		{
 			...{ ...parts, log: log.child("reconciler"), onHandover: metrics.handover },
-			// Of what this boost may have lost another one decides, if there is one. After it was suspended there may be one of which it
-			// does not know, until the database has answered or has failed to.
+			// If this boost instance may have lost its part, another instance decides about those rows.
+			// After a suspend, this instance may not know of others until the database has answered or
+			// failed.
 			mayAct: () => kv.isHeld || others === null || (others.wasAlone && kv.trouble !== null),
 		},
 	);
@@ -233,19 +240,19 @@ async function connect(
 	});
 	watchBoost(registry, { upstreams, rows, part: others, clock, websockets: () => servers.websockets });
 	const components: readonly Component[] = [
-		// Answers requests that are still held if the start fails. No effect once the server has the port.
+		// Answers requests that still wait if the start fails. No effect once the server has the port.
 		sink("standby", () => standby.stop()),
 		sink("store", () => kv.close()),
 		sink("journal", () => rows.close()),
 		sink("node", async () => node?.close()),
-		// Our relay needs none of it.
+		// Only a fallback needs blob proofs.
 		...(upstreams.fallback === null ? [] : [blobProofs]),
 		pool.component,
 		sink("work", () => background.join()),
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
 		chainTime.follow(slots, { chain: ours, background, clock }),
 		clientTrust,
-		// Stopped behind the reconciler: until then another boost gets at once what it wants.
+		// Stops after the reconciler. Until then, other boost instances get at once what they request.
 		...(others === null ? [] : [others.component]),
 		{ name: "reconciler", start: async () => reconciler.start(), stop: () => reconciler.stop() },
 		observer,

@@ -79,7 +79,7 @@ export interface ServersParts {
 	readonly clock: Clock;
 	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
-	/** Holds the port until the server starts. */
+	/** Occupies the port until the server starts. */
 	readonly standby: Standby;
 	readonly pages: Pages;
 	readonly others: OtherBoosts;
@@ -98,7 +98,7 @@ export interface Servers extends Component {
 
 /** Paths whose JSON-RPC boost serves itself. */
 const OWN_PATHS = ["/", "/fast", "/noreverts"];
-/** Methods that may poll for a transaction of the journal once a second without counting in the rate limit. */
+/** Methods that may poll for a journaled transaction once a second without using the rate limit. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 const NO_HASH = jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
@@ -198,7 +198,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const status: Route = {
 		path: "/tx/{hash}",
-		// While the relay is unavailable each may cause requests to a third party with rate limits.
+		// While the relay is unavailable, each may cause requests to a rate-limited third party.
 		weight: 1,
 		handle: refusable(async ({ params, address }) => {
 			const hash = parseHash(params.hash ?? "");

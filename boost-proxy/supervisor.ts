@@ -1,5 +1,5 @@
-// Supervises relay and boost behind one port and divides the environment between them. A relay that ends is restarted while
-// boost goes on; when boost ends, both end.
+// Supervises relay and boost behind one port and divides the environment between them. A relay that
+// ends is restarted while boost keeps running. When boost ends, both end.
 
 import { type Clock, pause, withDeadline } from "../shared/clock.ts";
 import { stopLimitMs } from "../shared/lifecycle.ts";
@@ -25,7 +25,7 @@ export interface Child {
 export interface PairDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** How long boost closes websockets for at its stop. */
+	/** How long boost takes to close its websockets when it stops. */
 	readonly drainSeconds: number;
 	/** Aborted when both must stop. */
 	readonly stop: AbortSignal;
@@ -34,13 +34,19 @@ export interface PairDependencies {
 /** Delay before a relay that ended is restarted, in ms, doubling up to the maximum. */
 const AGAIN_MS = 250;
 const AGAIN_MOST_MS = 30_000;
-/** After so long a run the delay is the shortest again. */
+/** After a run of this many ms, the restart delay is the shortest again. */
 const SETTLED_MS = 60_000;
-/** How long boost waits for the relay's start: before it, the relay would look unavailable. */
+/**
+ * How long boost waits for the relay to start, in ms. If boost came first, the relay would look
+ * unavailable.
+ */
 const RELAY_FIRST_MS = 5_000;
-/** When the settings of one are bad, the other gets so long to report what is wrong with its own. */
+/** If one process has bad settings, the other gets this many ms to report its own. */
 const BOTH_CHECKED_MS = 5_000;
-/** When the relay is stopped even if boost has not ended: so long after the signal, and after boost's drain, in ms. */
+/**
+ * Limits after which the relay is stopped even if boost still runs, in ms. The first counts from
+ * the signal, the second from the end of boost's drain. The later one applies.
+ */
 const BOOST_STOP_MS = 17_000;
 const BOOST_DRAINED_MS = 3_000;
 
@@ -67,7 +73,7 @@ export async function runPair(
 	return end === "misconfigured" ? 1 : (end.code ?? 1);
 }
 
-/** Stands for a boost process that was never started. */
+/** A placeholder for boost when it was never started. */
 const NOT_STARTED: Child = {
 	started: new Promise(() => {}),
 	exited: Promise.resolve({ code: 0, signal: null }),
@@ -200,7 +206,7 @@ export function pairEnvironments(
 		PORT: String(made.relayPort),
 		// There is no proxy between boost and the relay.
 		TRUST_PROXY: "0",
-		// It has no client but boost, which has closed its own then.
+		// Boost is its only client, and has closed its own clients' connections by then.
 		DRAIN_SECONDS: "0",
 	};
 	// Websockets come through boost's port, and METRICS_PORT is boost's.

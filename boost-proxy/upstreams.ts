@@ -50,22 +50,24 @@ export interface UpstreamPool {
 
 /** How often idle connections are used to keep them open, in ms. */
 const WARM_MS = 15_000;
-/** Ms for connecting: a lost SYN is sent again after one second, which must not count as an outage. */
+/**
+ * Ms for connecting. A lost SYN is sent again after one second, which must not count as an outage.
+ */
 const CONNECT_MS = 2_500;
 /** The most connections for probes. */
 const PROBE_CONNECTIONS = 2;
 const FIT_FOR_ALL = { fast: null, noreverts: null };
 
-/** Separate connections, so that none of the three uses up those of another. */
+/** Separate connections, so that no kind of traffic uses up the connections of another. */
 interface UpstreamTransports {
 	readonly own: TransportSet;
 	readonly reads: TransportSet;
 	readonly probes: TransportSet;
-	/** What the operator should look at, by the last answer that was none. */
+	/** Advice for the operator, derived from the last failure; null if nothing is known. */
 	readonly hint: () => string | null;
 }
 
-/** What the rules for `upstream`'s breaker go by, from boost's settings. */
+/** The settings that the rules for `upstream`'s breaker use, from boost's settings. */
 export function healthSettings(upstream: UpstreamName, config: BoostConfig): HealthSettings {
 	return {
 		upstream,
@@ -165,7 +167,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const fallbackParts: Component[] = [];
 	if (theirs !== null && theirProbes !== null) {
 		const probe = fallbackProbe({ timeoutMs, expectedChainId: chainId }, { transport: theirProbes });
-		// Requests that hang at the fallback have no other upstream.
+		// Requests that hang at the fallback have no other upstream to go to.
 		fallbackBreaker = guard("fallback", probe, theirs, null);
 		const unfit = unfitPaths(config.fallback);
 		fallback = upstreamOf(
@@ -204,7 +206,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
 }
 
-/** What keeps the fallback's URLs, which may have keys, out of its errors. */
+/** Removes the fallback's URLs, which may contain keys, from its errors. */
 function cutterOf(fallback: FallbackConfig | null): Cutter {
 	const { baseUrl, statusUrl, wholeUrls } = fallback ?? {};
 	const urls = [baseUrl, statusUrl, wholeUrls?.fast, wholeUrls?.noreverts];
@@ -249,8 +251,8 @@ type UpstreamAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls
 export interface TransportSet {
 	readonly dialect: Dialect;
 	/**
-	 * A path without a URL uses the other path's for reads, which are the same everywhere. It is unfit for submissions, see
-	 * unfitPaths.
+	 * A path without a URL uses the other path's transport for reads, which are the same everywhere.
+	 * That path is unfit for submissions, see unfitPaths.
 	 */
 	readonly transports: PathTransports;
 	/** For `dialect.statusPath(hash)`; null if there are no status pages. */

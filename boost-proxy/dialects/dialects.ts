@@ -9,7 +9,10 @@ import type { BoostPath } from "../domain/request.ts";
 /** Prefixes that servers add to another's message: "INTERNAL_ERROR: existing tx with same hash" (Erigon). */
 const PREFIXES =
 	"(?:(?:[a-z_ ]{0,32}error|err|already_exists|call failed|transaction rejected|failed to (?:send|submit) (?:the )?(?:transaction|tx)): )*";
-/** What may follow: nothing, a hash, or another sentence. A further word could change the meaning. */
+/**
+ * Allowed after a match: nothing, a hash, or another sentence. A further word could change the
+ * meaning.
+ */
 const END = "(?=$|[.,:;!]| ?\\(| 0x)";
 const POOL = "in (?:the )?(?:mem ?pool|tx ?pool|pool|cache)";
 const TX = "(?:the |this )?(?:transaction|tx)";
@@ -54,16 +57,17 @@ export function isPoolFull(message: string): boolean {
 	return /^txpool is full\b/i.test(start(message));
 }
 
-/** A provider's limit of its client's requests, by number or price. */
+/** A provider's limit on its client's requests, by number or price. */
 const RATE =
 	/\b(?:rate|requests?|calls?|credits?|capacity|quota|throughput|compute units?|throttl\w*|per (?:second|minute|day)|upgrade)\b/i;
-/** Limits of what one read may cover. */
+/** Limits on the range of one read. */
 const LESS =
 	/\b(?:blocks? ranges?|ranges?|results?|too many (?:blocks|logs|events)|(?:log )?response size|logs matched|fewer blocks|query timeout)\b/i;
 
 /**
- * Whether a −32005 asks for a smaller read ("query returned more than 10000 results. Try with this block range [0x1, 0x2]."), and
- * does not limit how often the upstream may be asked ("daily request count exceeded, request rate limited").
+ * Whether a −32005 asks for a smaller read ("query returned more than 10000 results. Try with this
+ * block range [0x1, 0x2]."). False if it limits how often the upstream may be queried ("daily
+ * request count exceeded, request rate limited").
  */
 export function asksForLess(message: string): boolean {
 	const words = start(message).replace(/\beth_getLogs requests\b/i, "eth_getLogs");
@@ -112,8 +116,8 @@ const MAX_NAMES = 16;
 const MAX_NAME_LENGTH = 64;
 
 /**
- * The dialect of that name: all in which kinds of fallback differ. `hasStatusUrl`: status pages have a URL of their own, to
- * which only the hash is appended.
+ * The dialect of that name, with all differences between kinds of fallback. `hasStatusUrl`: status
+ * pages have a URL of their own, to which only the hash is appended.
  */
 export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: false }): Dialect {
 	switch (name) {
@@ -153,7 +157,8 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : null),
 				isVerdict: (message) => VERDICTS.test(message.slice(0, 256)),
 			};
-		// Any node or endpoint that takes raw transactions: one URL, no paths, no parameters. Arrays need not be supported.
+		// Any node or endpoint that accepts raw transactions: one URL, no paths, no parameters. It need
+		// not support arrays.
 		case "plain":
 			return {
 				name,
@@ -177,19 +182,27 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 const PROTECT_STATUS_URL = "https://protect.flashbots.net/tx/";
 const PROTECT_HOST = /(^|\.)flashbots\.net$/;
 
-/** Where a fallback at `url` has its status pages unless a setting says so; null: on its own base, if at all. */
+/**
+ * The URL of the status pages of a fallback at `url` unless a setting gives one; null: on its own
+ * base, if at all.
+ */
 export function usualStatusUrl(name: DialectName, url: string): string | null {
 	return name === "flashbots" && PROTECT_HOST.test(new URL(url).hostname) ? PROTECT_STATUS_URL : null;
 }
 
-/** The same path, and Flashbots' parameters by the names that they have there: {@link beyondOwn} refuses those that have none. */
+/**
+ * Keeps the path, and translates Flashbots' parameters to their names there. {@link beyondOwn}
+ * refuses parameters without such a name.
+ */
 function ownTarget(path: BoostPath, search: string): ReturnType<Dialect["target"]> {
 	const query = hasFlashbots(search) ? keptQuery(search) : null;
 	const own = query === null ? search : submissionQuery(query);
 	return { target: own === "" ? `/${path}` : `/${path}?${own}`, dropped: [] };
 }
 
-/** Why a fallback that knows neither hints nor names of builders must not have it; null if it may. */
+/**
+ * Why a fallback without hints and names of builders must not get the transaction; null if it may.
+ */
 function beyondOwn(search: string): string | null {
 	const query = keptQuery(search);
 	if (query === null || query.isHidden) return "the fallback may show it to searchers";
@@ -199,7 +212,10 @@ function beyondOwn(search: string): string | null {
 	return query.blockRange === null ? null : "the fallback may keep it for another number of blocks";
 }
 
-/** Its root protects from reverts, `/fast` does not. Refund and origin have other names there; other parameters are dropped. */
+/**
+ * Its root protects from reverts, `/fast` does not. Refund and origin have other names there. Other
+ * parameters are dropped.
+ */
 function flashbotsTarget(path: BoostPath, search: string): ReturnType<Dialect["target"]> {
 	const dropped = new Set<string>();
 	const kept: [string, string][] = [];
@@ -210,7 +226,7 @@ function flashbotsTarget(path: BoostPath, search: string): ReturnType<Dialect["t
 		if (own === null || isRepeated) dropped.add(name);
 		else kept.push(own);
 	}
-	// Without one it would show its own choice.
+	// Without a hint it would disclose what it chooses.
 	const isHidden = hasFlashbots(search) && keptQuery(search)?.isHidden !== false;
 	if (isHidden && !kept.some(([name]) => name === "hint")) kept.push(["hint", "hash"]);
 	const query = kept.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
@@ -218,7 +234,7 @@ function flashbotsTarget(path: BoostPath, search: string): ReturnType<Dialect["t
 	return { target: query === "" ? target : `${target}?${query}`, dropped: named(dropped) };
 }
 
-/** Names of parameters in lower case, their names at Flashbots, and what it takes. */
+/** Names of parameters in lower case, their names at Flashbots, and the values it accepts. */
 const OF_FLASHBOTS: ReadonlyMap<string, readonly [string, RegExp]> = new Map([
 	["referrer", ["originId", /./]],
 	["originid", ["originId", /./]],

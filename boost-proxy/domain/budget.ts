@@ -4,7 +4,7 @@ import type { RequestState } from "./request.ts";
 
 /** The share of the budget that the first of two upstreams gets for a submission. */
 const SHARE = 0.4;
-/** The least that each upstream gets, in ms, if the budget is at least twice as long. */
+/** The minimum for each upstream, in ms, if the budget is at least twice as long. */
 const FLOOR_MS = 1_000;
 /** The share of the time for a read that is reserved for the second upstream. */
 const READ_RESERVE = 0.2;
@@ -20,8 +20,9 @@ export function submissionShareMs(budgetMs: number): number {
 }
 
 /**
- * The deadline of one attempt in ms when `left` of `budgetMs` are left; 0 if there is no time. `others`: whether another upstream
- * can be tried after it; the last one gets all that is left.
+ * The deadline of one attempt in ms when `left` of `budgetMs` remain; 0 if no time is left.
+ * `others`: whether another upstream can be tried afterwards. The last upstream gets all the
+ * remaining time.
  */
 export function attemptMs(
 	kind: "read" | "submission",
@@ -39,8 +40,8 @@ export function attemptMs(
 const UNAVAILABLE_MS = 500;
 
 /**
- * The time of a client's cancel at an upstream when `left` ms are left, and whether it ignores the breaker: an unavailable one,
- * which may be alive nevertheless, is tried for a moment.
+ * The time of a client's cancel at an upstream when `left` ms remain, and whether it ignores the
+ * breaker. An unavailable upstream may still be alive, so it is tried briefly.
  */
 export function cancelReach(
 	isUnavailable: boolean,

@@ -1,4 +1,4 @@
-// What two boosts had of one transaction, or of one nonce, as one boost has it. Pure.
+// Merges what two boost instances know of one transaction, or of one nonce. Pure.
 
 import { withOwner } from "../../shared/ownership.ts";
 import { isRevivable, routeOf } from "./owners.ts";
@@ -17,7 +17,7 @@ import {
 	statesAt,
 } from "./row.ts";
 
-/** What an upstream has of it, by the boost that knows most. */
+/** Presences at an upstream, from the one that says most to the one that says least. */
 const MOST_KNOWN: readonly Presence[] = [
 	"has",
 	"given",
@@ -29,8 +29,9 @@ const MOST_KNOWN: readonly Presence[] = [
 ];
 
 /**
- * `own` with what `other` knows of the same transaction; null: `other` as it is holds all of it. What its user has ended is over,
- * and is cancelled wherever either boost has given it; else it is live if one of them has it live.
+ * Merges what `other` knows of the same transaction into `own`; null if `other` as it is covers
+ * both. If its user ended it, it stays ended and is cancelled wherever either instance has sent it.
+ * Otherwise it is live if either row is live.
  */
 export function mergedRow(own: Row, other: Row): Row | null {
 	if (isLive(own) && isLive(other)) return bothLive(own, other);
@@ -45,7 +46,7 @@ export function mergedRow(own: Row, other: Row): Row | null {
 	return isLive(other) || isEndedByUser(other) ? null : own;
 }
 
-/** A row that another one of its nonce has replaced, and the upstreams that have it alone. */
+/** A row that another of its nonce replaced, and the upstreams that have only the replaced row. */
 export interface ReplacedRow {
 	readonly row: Row;
 	readonly by: Row;
@@ -53,8 +54,9 @@ export interface ReplacedRow {
 }
 
 /**
- * Which of an account's live `rows` (by nonce and arrival) are replaced, though two boosts took them without each other: the last
- * of a nonce counts. An upstream that has both decides itself, and tells.
+ * Finds the replaced rows among an account's live `rows` (ordered by nonce and arrival). Two boost
+ * instances may have accepted them independently. The last row of a nonce counts. An upstream that
+ * has both decides itself, and reports it.
  */
 export function replacedAmong(rows: readonly Row[]): readonly ReplacedRow[] {
 	const settled = rows.filter(({ acknowledged, requests }) => acknowledged && requests === 0);
@@ -76,7 +78,7 @@ function bothLive(own: Row, other: Row): Row {
 		...own,
 		...(isJoined ? routeOf(owners) : {}),
 		owners,
-		// The relay may not have been told by both.
+		// The instances may not both have told the relay.
 		ownersPending: own.ownersPending || other.ownersPending || isJoined,
 		receivedAt: Math.min(own.receivedAt, other.receivedAt),
 		aliveUntil: Math.max(own.aliveUntil, other.aliveUntil),

@@ -1,5 +1,5 @@
-// The owners of rows: who may cancel one, what holds for all of them, and what changes when one joins or takes its wish back.
-// Who owns what is decided as at the relay (shared/ownership.ts). Pure.
+// The owners of rows: who may cancel a row, which terms apply to all owners, and how rows change as
+// owners join or withdraw. The relay uses the same rules of ownership (shared/ownership.ts). Pure.
 
 import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import {
@@ -16,29 +16,38 @@ import { keptQuery, NO_QUERY, submissionQuery } from "../../shared/submissionQue
 import { type BoostPath, type Caller, ownAddress, type UpstreamName } from "./request.ts";
 import type { NewRow, Row } from "./row.ts";
 
-/** Whether `caller` may cancel it: its sender, by a signature, or one who submitted it. The relay's rule. */
+/**
+ * Whether `caller` may cancel the row: its sender, by a signature, or a submitter. The relay's
+ * rule.
+ */
 export function isOwner(row: Row, caller: Caller): boolean {
 	return caller.signer === row.from || hasSubmitted(row, ownAddress(caller));
 }
 
-/** Whether one who submitted it has this network address; null: none of its own. */
+/** Whether a submitter has this network address; null: the caller has no address of its own. */
 export function hasSubmitted({ address, owners }: Row, own: string | null): boolean {
 	return owners.length === 0 ? own !== null && own === address : isOwnedBy(owners, own);
 }
 
-/** Whether the addresses that submitted it have ended it, and its sender has not: another one may submit it anew. */
+/**
+ * Whether all submitting addresses have ended it but its sender has not. Another address may then
+ * submit it again.
+ */
 export function isRevivable({ desired, bySender, owners }: Row): boolean {
 	return desired === "cancelled" && !bySender && owners.length > 0 && standingCount(owners) === 0;
 }
 
-/** The owners of its next life, with `owner`, of what `past` has ended; null: it is new. */
+/**
+ * The owners of a transaction's next life: `owner`, and those of `past`, which have ended it. Null
+ * `past`: the transaction is new.
+ */
 export function ownersAnew(past: Row | null, owner: Owner<BoostPath>): readonly Owner<BoostPath>[] {
 	if (past === null) return [owner];
 	const endedBy = past.owners.flatMap(({ address }) => address ?? []);
 	return withOwner(pastOwners(past.owners, endedBy), owner);
 }
 
-/** The only owner of a row of which nothing else is kept, as of most rows on disk. */
+/** The only owner of a row that stores no other owner, like most rows on disk. */
 export function onlyOwner({
 	path,
 	search,
@@ -58,7 +67,7 @@ export function onlyOwner({
 	};
 }
 
-/** The path and query that hold for these owners. */
+/** The path and query that apply to these owners together. */
 export function routeOf(
 	owners: readonly Owner<BoostPath>[],
 ): Pick<Row, "path" | "search" | "softCancellations"> {
@@ -67,25 +76,28 @@ export function routeOf(
 	return { path, search: submissionQuery(terms), softCancellations };
 }
 
-/** `owner` has submitted it too, and `by` has acknowledged that. */
+/** `owner` has submitted the transaction too, and `by` has acknowledged that. */
 export function joinRow(row: Row, owner: Owner<BoostPath>, by: UpstreamName): Row {
-	// A fallback sends what it has accepted at once.
+	// A fallback sends an accepted transaction at once.
 	const isOut = row.notes.isOut || row.at.fallback.presence === "has";
 	const joins = isOut ? lateOwner(row.owners, owner) : owner;
 	const owners = withOwner(row.owners, joins);
 	if (owners === row.owners) return row;
-	// The relay works out by itself what holds, if it has had all the others' wishes.
+	// The relay derives the terms itself, if it has received the requests of all other owners.
 	const isTold = by === "relay" && row.at.relay.presence === "has";
 	return { ...row, ...routeOf(owners), owners, ownersPending: row.ownersPending || !isTold };
 }
 
-/** The owner with this address has taken its wish back; `isTold`: and the relay knows, or has nothing of it. */
+/**
+ * The owner with this address has withdrawn its request. `isTold`: the relay knows that, or has
+ * nothing of it.
+ */
 export function takeBackWish(row: Row, address: string, isTold: boolean): Row {
 	const owners = withoutWish(row.owners, address);
 	return { ...row, owners, ownersPending: row.ownersPending || !isTold };
 }
 
-/** The relay was told of `told`, which were all owners; more may have come since. */
+/** The relay has received `told`, which were all owners at the time. More may have joined since. */
 export function markOwnersTold(row: Row, told: Row["owners"]): Row {
 	return row.owners === told && row.ownersPending ? { ...row, ownersPending: false } : row;
 }

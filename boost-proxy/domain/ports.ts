@@ -52,7 +52,7 @@ export interface Sendable {
 /** How a request is sent to an upstream. */
 export interface SendOptions {
 	readonly deadlineMs: number;
-	/** The client it is made for; null for boost's own. Only our relay is given it. */
+	/** The client that the request is made for; null for boost's own. Only our relay receives it. */
 	readonly caller: Caller | null;
 	/** Counts the attempt. */
 	readonly routing?: RoutingInfo;
@@ -67,8 +67,9 @@ export interface Upstream {
 	/** Why transactions of `route` may never go there, as a message for the client; null if they may. */
 	whyUnfit(route: Route): string | null;
 	/**
-	 * Sends a transaction in the upstream's dialect, in a request of boost's own. An upstream that answers `nonce too low` but
-	 * knows the hash counts as `acknowledged`. Null if the breaker is open: nothing was sent.
+	 * Sends a transaction in the upstream's dialect, in a request of boost's own. An upstream that
+	 * answers `nonce too low` but knows the hash counts as `acknowledged`. Null if the breaker is
+	 * open: nothing was sent.
 	 */
 	deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null>;
 	/** Sends a body of reads unchanged to `path` and classifies the answer. Null if the breaker is open. */
@@ -86,8 +87,9 @@ export interface Upstream {
 		},
 	): Promise<Reading | null>;
 	/**
-	 * One call on `path` (default: fast), in a request of boost's own; null if the upstream is unavailable or did not answer.
-	 * `anyway`: ignores the breaker and is not counted by it, for cancels, which should reach an upstream that may still be alive.
+	 * One call on `path` (default: fast), in a request of boost's own. Null if the upstream is
+	 * unavailable or did not answer. `anyway`: ignores the breaker, which does not count the call.
+	 * Cancels use it, since they should reach an upstream that may still be alive.
 	 */
 	call(
 		call: RpcCall,
@@ -96,7 +98,10 @@ export interface Upstream {
 			readonly anyway?: boolean;
 		},
 	): Promise<RpcAnswer | null>;
-	/** Many calls, as one request if the upstream takes arrays; null if it is unavailable or any answer is missing. */
+	/**
+	 * Many calls, as one request if the upstream accepts arrays; null if it is unavailable or any
+	 * answer is missing.
+	 */
 	batch(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null>;
 	/** The JSON of a status page; null if the upstream is unavailable, has none, or does not answer 200 with JSON. */
 	statusPage(hash: string, options: SendOptions): Promise<unknown>;
@@ -114,32 +119,37 @@ export interface ChainReads {
 	batch(calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null>;
 }
 
-/** What another boost on the same database has of a transaction. */
+/** The record of a transaction at another boost instance on the same database. */
 export interface ElsewhereRow {
 	readonly row: Row;
-	/** Null where its bytes are not kept. */
+	/** Null if its bytes are not kept. */
 	readonly raw: Buffer | null;
 }
 
 /**
- * The other boosts on the same database, each with a part of the journal. An account's live rows are in one part: that of the
- * boost which its wallet asked last.
+ * The other boost instances on the same database, each with a part of the journal. One part has all
+ * live rows of an account: the part of the instance that its wallet used last.
  *
- * All methods throw {@link UnknownElsewhereError} if the database does not answer, unless it showed no other instance when it
- * last did: then this one carries on as if it were alone.
+ * All methods throw {@link UnknownElsewhereError} if the database does not answer. The exception:
+ * its last answer showed no other instance. Then this instance carries on as if it were alone.
  */
 export interface OtherBoosts {
-	/** Whether there is certainly no other, so that nothing need be asked. */
+	/** Whether there is certainly no other instance, so that no query is needed. */
 	readonly isAlone: boolean;
-	/** What another one has of a hash, live or ended. `address`: the client's, whose look-ups are made one query at a time. */
+	/**
+	 * Looks up a hash, live or ended, at the other instances. `address`: the client's, whose look-ups
+	 * run one query at a time.
+	 */
 	find(hash: string, address: string): Promise<ElsewhereRow | null>;
-	/** The live rows that others have of an account, by nonce. */
+	/** The live rows of an account at other instances, by nonce. */
 	liveOf(from: string): Promise<readonly Row[]>;
-	/** Brings an account's live rows here, and runs `work` while no other boost can have them. */
+	/**
+	 * Moves an account's live rows here, and runs `work` while no other boost instance can have them.
+	 */
 	withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T>;
 }
 
-/** It is not known what the other instances have, so a request that depends on it is refused. */
+/** The state of the other instances is not known, so a request that depends on it is refused. */
 export class UnknownElsewhereError extends RpcError {
 	constructor(why: string, what: string) {
 		super("unavailable", `${why}, so it is not known whether another boost instance has ${what}`);
@@ -152,21 +162,24 @@ export interface AccountRequest {
 	readonly from: string;
 	readonly nonce: bigint;
 	readonly hash: string;
-	/** How long it may wait for what others have of its nonce, in ms; for other nonces it waits less. */
+	/**
+	 * How long the request may wait for rows of its nonce at other instances, in ms. For other nonces
+	 * it waits less.
+	 */
 	readonly ms: number;
 }
 
-/** What stays with other boosts. */
+/** Records that stay at other boost instances. */
 export interface Elsewhere {
-	/** The account's rows that could not be had in time. */
+	/** The account's rows that could not be moved here in time. */
 	readonly live: readonly Row[];
-	/** The transaction itself, if another boost has seen it mined or ended by its user. */
+	/** The transaction itself, if another boost instance saw it mined or ended by its user. */
 	readonly ended: Row | null;
 }
 
 export const NOWHERE_ELSE: Elsewhere = { live: [], ended: null };
 
-/** Of a boost whose journal is its own. */
+/** Used when this boost instance has a journal of its own. */
 export const NO_OTHERS: OtherBoosts = {
 	isAlone: true,
 	find: async () => null,
@@ -178,14 +191,14 @@ export const NO_OTHERS: OtherBoosts = {
 export interface ToldHeads {
 	/** The highest number; null if there is none. */
 	readonly height: number | null;
-	/** `by` has this head, whether or not a client was told it. */
+	/** `by` has this head, whether or not clients have received it. */
 	sawHead(number: bigint | number, by: UpstreamName): void;
 }
 
 /** The conventions of one kind of fallback. */
 export interface Dialect {
 	readonly name: DialectName;
-	/** Whether it takes JSON-RPC arrays. */
+	/** Whether it accepts JSON-RPC arrays. */
 	readonly batches: boolean;
 	/** Whether it knows private transactions by hash and counts them in the pending nonce. */
 	readonly knowsPrivate: boolean;
@@ -193,16 +206,27 @@ export interface Dialect {
 	readonly acceptsNonceGaps: boolean;
 	/** The method that cancels a transaction by hash; null if there is none. */
 	readonly cancelMethod: string | null;
-	/** Whether a self-transfer with the nonce of a transaction that it holds cancels that one there, for free. */
+	/**
+	 * Whether it cancels one of its transactions, for free, on a self-transfer with the same nonce.
+	 */
 	readonly softCancels: boolean;
 	/** Path and query for a submission, and the names of query parameters that are dropped. */
 	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
-	/** Why transactions of `route` may never go there: what the query asks for can't be kept. Null if they may. */
+	/**
+	 * Why transactions of `route` may never go there, since it can't meet what the query asks for.
+	 * Null if they may.
+	 */
 	whyUnfit(route: Route): string | null;
-	/** Unless a setting says otherwise: whether nobody else sees what it gets, and whether it protects from reverts. */
+	/**
+	 * The defaults if no setting overrides them: whether nobody else sees what it gets, and whether
+	 * it protects from reverts.
+	 */
 	readonly isPrivate: boolean;
 	readonly isRevertProtected: boolean;
-	/** The format of its status pages; null if it has none. Only those like our own show for certain that it has lost one. */
+	/**
+	 * The format of its status pages; null if it has none. Only pages like our own show for certain
+	 * that it has lost a transaction.
+	 */
 	readonly pages: "ours" | "protect" | null;
 	/** Path of a transaction's status page, appended to the base URL; null if there is none. */
 	statusPath(hash: string): string | null;
@@ -219,8 +243,9 @@ export const BREAKER_STATES = ["closed", "open", "half-open"] as const;
 export type BreakerState = (typeof BREAKER_STATES)[number];
 
 /**
- * Everything that opens a breaker, in words for the operator's page and `npm start`; docs/operators.md says more of each. A
- * fault is a single one: of a probe, a refused connection, or any soon after the last closing.
+ * Everything that opens a breaker, in words for the operator's page and `npm start`.
+ * docs/operators.md describes each. A fault is a single failure: of a probe, a refused connection,
+ * or any failure soon after the last closing.
  */
 export const TRIP_REASONS = {
 	refused: "connections are refused",
@@ -237,27 +262,27 @@ export const TRIP_REASONS = {
 	faults: "faults in a row",
 	/** −32603 to many senders. */
 	storm: "it fails for many senders",
-	/** Requests in flight, and no answer to any. */
+	/** No request in flight is answered. */
 	silence: "it does not answer",
 	/** The relay's head is too far behind. */
 	staleHead: "it is behind the chain",
-	/** The relay says so, or an upstream's answer to a probe does: an error, or another chain's id. */
+	/** The relay reports it, or an upstream answers a probe with an error or another chain's id. */
 	notReady: "it says that it is not ready",
-	/** The relay says so, or answers while what it asks its node is not answered. */
+	/** The relay reports it, or answers while its calls to its node get no answer. */
 	node: "its node does not answer",
 	/** The probe itself threw, which is a bug. */
 	probe: "it can't be asked",
 	forced: "by an operator",
 } as const satisfies Readonly<Record<Fault, string>> & Readonly<Record<string, string>>;
 
-/** What opened a breaker. */
+/** The reason why a breaker opened. */
 export type TripReason = keyof typeof TRIP_REASONS;
 
 /** The result of an attempt, as the breaker counts it. */
 export interface Attempted {
 	/**
-	 * `answered`: any answer that is no fault, verdicts included. `aborted`: not counted. A read's `timeout` is not counted
-	 * either, but starts a probe.
+	 * `answered`: any answer that is no fault, verdicts included. `aborted`: not counted. A read's
+	 * `timeout` is not counted either, but starts a probe.
 	 */
 	readonly outcome: "answered" | "aborted" | Fault;
 	/** The transaction's sender; a storm of −32603 is counted by senders. */
@@ -268,14 +293,15 @@ export interface Attempted {
 export interface Breaker {
 	readonly upstream: UpstreamName;
 	readonly state: BreakerState;
-	/** Whether it takes no requests: open or half-open, or stopped. */
+	/** Whether it accepts no requests: open, half-open or stopped. */
 	readonly isUnavailable: boolean;
-	/** Estimated ms until it takes requests again, for `Retry-After`. */
+	/** Estimated ms until it accepts requests again, for `Retry-After`. */
 	readonly retryMs: number;
 	/**
-	 * Runs `attempt` if the breaker is closed and counts its outcome. While the upstream answers nothing, new attempts wait here
-	 * until it does or the breaker opens, which aborts those in flight. Null if the breaker is open: nothing was sent. `client`: whose
-	 * request it is, by network address; null: boost's own.
+	 * Runs `attempt` if the breaker is closed and counts its outcome. While the upstream answers
+	 * nothing, new attempts wait until it does or the breaker opens. Opening aborts the attempts in
+	 * flight. Null if the breaker is open: nothing was sent. `client`: the network address of the
+	 * client that made the request; null: boost itself.
 	 */
 	run<T extends Attempted>(
 		kind: "read" | "submission",
@@ -291,11 +317,11 @@ export interface Breaker {
 	force(state: "open" | "closed" | null): void;
 }
 
-/** What `/status` shows of it to the operator. */
+/** The breaker's state as `/status` shows it to the operator. */
 export interface BreakerStatus {
 	readonly state: BreakerState;
 	readonly reason: TripReason | null;
-	/** What the operator should look at while it is not closed; null if nothing more is known. */
+	/** Advice for the operator while it is not closed; null if nothing more is known. */
 	readonly hint: string | null;
 	/** When it entered this state, in ISO 8601. */
 	readonly since: string;
@@ -306,15 +332,15 @@ export interface BreakerStatus {
 	readonly oldestInFlightMs: number;
 }
 
-/** `ok` if the upstream would take a transaction, else why the probe failed. */
+/** `ok` if the upstream would accept a transaction, else why the probe failed. */
 export type ProbeResult = "ok" | Fault | "staleHead" | "notReady" | "node";
 
 /** A probe's result, or `probe` if the probe itself threw. */
 export type ProbeOutcome = ProbeResult | "probe";
 
 /**
- * Checks whether an upstream would take a transaction now. `thorough`: our relay also by a submission that is no
- * transaction, since an open breaker closes by probes alone; a third party would count that against us. Never rejects, and ends
- * by its own deadline.
+ * Checks whether an upstream would accept a transaction now. `thorough`: our relay is also sent a
+ * submission that is no transaction, since probes alone close an open breaker. A third party would
+ * count that against us. Never rejects, and ends by its own deadline.
  */
 export type Probe = (thorough: boolean) => Promise<ProbeResult>;

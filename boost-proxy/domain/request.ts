@@ -1,12 +1,13 @@
-// The values that boost decides by: the upstreams, a client's request, and the classified result of an attempt at an upstream.
-// Upstream-specific texts are translated into these first (dialects/, upstream/verdict.ts).
+// The values that boost bases its decisions on: the upstreams, a client's request, and the
+// classified result of an attempt. Upstream-specific texts are translated into these first
+// (dialects/, upstream/verdict.ts).
 
 import { isWebPage, UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { HttpAborted } from "../../shared/outgoing/httpClient.ts";
 
-/** Our relay, and the one that is used while ours is unavailable. */
+/** Our relay, and the upstream that is used while our relay is unavailable. */
 export const UPSTREAMS = ["relay", "fallback"] as const;
 export type UpstreamName = (typeof UPSTREAMS)[number];
 
@@ -22,11 +23,12 @@ export interface Route {
 }
 
 /**
- * Why an attempt brought no verdict. `refused`: no connection, so no byte was sent. `reset`: the connection ended
- * midway. `timeout`: no answer before the deadline. `httpStatus`: 5xx, a 4xx without a JSON-RPC body, or not ready: −32603
- * with `Retry-After`. `notJsonRpc`: no JSON-RPC answer to this request. `wrongHash`: a hash other than the transaction's.
- * `internal`: −32603. `limited`: 429 or −32005 from a fallback, or a full pool. `tooLarge`: the answer exceeds the size limit.
- * `loop`: the request has come back to this boost.
+ * Why an attempt brought no verdict. `refused`: no connection, so no byte was sent. `reset`: the
+ * connection ended midway. `timeout`: no answer before the deadline. `httpStatus`: 5xx, a 4xx
+ * without a JSON-RPC body, or not ready: −32603 with `Retry-After`. `notJsonRpc`: no JSON-RPC
+ * answer to this request. `wrongHash`: a hash other than the transaction's. `internal`: −32603.
+ * `limited`: 429 or −32005 from a fallback, or a full pool. `tooLarge`: the answer exceeds the size
+ * limit. `loop`: the request has come back to this boost instance.
  */
 export const FAULTS = [
 	"refused",
@@ -79,7 +81,10 @@ export type Delivery =
 	| (NoAnswer & { readonly error?: WireVerdict; readonly retryAfterS?: number })
 	| HttpAborted;
 
-/** Whether an upstream that gave no verdict may have the transaction. After an internal error or a limit it has not. */
+/**
+ * Whether an upstream that gave no verdict may have the transaction. After an internal error or a
+ * limit it does not.
+ */
 export function mayHave(delivery: Delivery): boolean {
 	if (delivery.kind === "aborted") return delivery.sent;
 	if (delivery.kind !== "failed" || !delivery.sent) return false;
@@ -114,7 +119,7 @@ export interface RoutingInfo {
 	readonly dropped: Set<string>;
 }
 
-/** The client, as far as the relay may know of it. */
+/** The client, as far as the relay may know it. */
 export interface Caller {
 	/** Network address. */
 	readonly address: string;
@@ -122,34 +127,41 @@ export interface Caller {
 	readonly signer: string | null;
 	/** The `Origin` header. */
 	readonly origin: string | null;
-	/** The boosts that it came through, as their entries in `Via`; null if there were none. */
+	/**
+	 * The boost instances that the request passed, as their entries in `Via`; null if there were
+	 * none.
+	 */
 	readonly via: string | null;
 	/** The signature header, forwarded with a body of reads that is forwarded unchanged. */
 	readonly signature: string | null;
-	/** What that signer has signed: the digest of the body as it came. */
+	/** The digest of the body as received, which the signer signed. */
 	readonly digest?: string | undefined;
 	/** The header `X-Leeward-Signature`, which the relay verifies. */
 	readonly readSignature?: string | undefined;
-	/** Of the request, see shared/requestId.ts; null: the relay makes one. */
+	/** The id of the request, see shared/requestId.ts; null: the relay makes one. */
 	readonly requestId: string | null;
 	readonly life: RequestLife;
 }
 
-/** The address by which the client owns what it submits; null: a web page, or an unknown address, owns nothing. */
+/**
+ * The address by which the client owns its submissions; null: a web page, or an unknown address,
+ * owns nothing.
+ */
 export function ownAddress({ address, origin }: Pick<Caller, "address" | "origin">): string | null {
 	return isWebPage(origin) || address === UNKNOWN_ADDRESS ? null : address;
 }
 
 /**
- * The caller of a transaction that boost resends or cancels: the client's limits and right to cancel apply at the relay.
- * `signer`: whose signature boost has seen. `owns`: whether the client owns what it submits by its address.
+ * The caller of a transaction that boost resends or cancels. The client's limits and its right to
+ * cancel apply at the relay. `signer`: the signer whose signature boost has seen. `owns`: whether
+ * the client owns its submissions by its address.
  */
 export function onBehalfOf(
 	{ address, requestId = null }: { readonly address: string; readonly requestId?: string | null },
 	{ signer = null, owns = true }: { readonly signer?: string | null; readonly owns?: boolean } = {},
 ): Caller {
 	const life = { bytes: 0, onGone() {} };
-	// The origin of a sandboxed page, which names no site.
+	// A sandboxed page has this origin, which names no site.
 	const origin = owns ? null : "null";
 	return { address, signer, origin, via: null, signature: null, requestId, life };
 }
@@ -173,7 +185,7 @@ export interface RelayStage {
 	readonly hash: string;
 	/** Null: the relay has no record. */
 	readonly stage: string | null;
-	/** Whether it is not sent now: its simulation fails, or it waits for a fee to fall. */
+	/** Whether it is not being sent: its simulation fails, or it waits for a fee to fall. */
 	readonly isHeld: boolean;
 }
 

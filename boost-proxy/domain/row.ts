@@ -1,6 +1,6 @@
-// A row: the journal's record of one transaction, with what its client wants and its delivery state at each upstream. Every
-// change of a row, except of its notes, is a pure function here, named by a verb, so that all that can happen to it can be read in
-// one place.
+// A row: the journal's record of one transaction, with the client's request and the delivery state
+// at each upstream. Every change of a row, except of its notes, is a pure function here, named by a
+// verb. So everything that can happen to a row can be read in one place.
 
 import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
@@ -12,7 +12,7 @@ import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 export const ENDINGS = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;
 export type Ending = (typeof ENDINGS)[number];
 
-/** `live`: it should be mined. Cancelled and replaced ones should be removed wherever they are. */
+/** `live`: it should be mined. Cancelled and replaced ones should be removed everywhere. */
 export type Desired = "live" | Ending;
 
 /**
@@ -33,17 +33,17 @@ export interface DeliveryState {
 	readonly epoch: number | null;
 	/** Failed deliveries in a row, in this epoch. */
 	readonly faults: number;
-	/** The upstream holds an earlier transaction of the nonce and must get this one, which replaces it. */
+	/** The upstream has an earlier one of the nonce and must get this one as its replacement. */
 	readonly replacementPending: boolean;
-	/** The user ended it; the upstream may have it and must still be told to cancel it. */
+	/** The user ended it. The upstream may have it and must still receive the cancel. */
 	readonly cancelPending: boolean;
 }
 
-/** What observers remember of a row, in memory only and changed in place. Times are monotonic ms. */
+/** The observers' notes on a row, in memory only and changed in place. Times are monotonic ms. */
 export interface Notes {
 	/** When it arrived, or was read from the journal. */
 	readonly openedAt: number;
-	/** When its life is over by this machine; see {@link isLifeOver}. */
+	/** When its life ends by this machine's clock; see {@link isLifeOver}. */
 	aliveUntil: number;
 	/** When the relay last reported a stage of it, or when it arrived. */
 	relayAnsweredAt: number;
@@ -52,22 +52,22 @@ export interface Notes {
 	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
 	readonly unknown: Record<UpstreamName, number>;
 	readonly losses: Record<UpstreamName, number>;
-	/** Live: when the chain was last asked. Ended by the chain: when that was, or the relay or the chain was last asked. */
+	/** Live: when the chain was last asked. Ended by the chain: when it ended or was last checked. */
 	checkedAt: number;
 	/**
-	 * How often in a row the chain said otherwise. Live: its nonce was used, and it had no receipt. Ended by the chain: that did not
-	 * confirm the end.
+	 * How often in a row the chain contradicted the row. Live: its nonce was used, but it had no
+	 * receipt. Ended by the chain: the chain did not confirm the end.
 	 */
 	contradictions: number;
 	/** When the fallback's status page was last read. */
 	pageReadAt: number;
-	/** Since when the fallback has it, in ms since the epoch; 0: it has not, or since before this process. */
+	/** When the fallback got it, in ms since the epoch; 0: never, or before this process started. */
 	fallbackSince: number;
-	/** Ended by the chain, and the relay has no record: only the chain shows a reorganisation. */
+	/** The chain ended it and the relay has no record: only the chain shows a reorganisation. */
 	byChain: boolean;
 }
 
-/** What a status shows of a transaction beside sender and nonce: decimal strings; `to` is empty for a creation. */
+/** Status fields besides sender and nonce, as decimal strings. `to` is empty for a creation. */
 export type ShownFields = Pick<StatusRecord["transaction"], "to" | "gas" | "value">;
 
 /** @see ShownFields */
@@ -75,7 +75,7 @@ export function shownFields({ to, gasLimit, value }: DecodedTransaction): ShownF
 	return { to: to ?? "", gas: gasLimit.toString(), value: value.toString() };
 }
 
-/** What is known of a transaction on arrival. */
+/** A transaction as it is known on arrival. */
 export interface NewRow {
 	/** Lower case. */
 	readonly hash: string;
@@ -91,21 +91,21 @@ export interface NewRow {
 	readonly softCancellations: boolean;
 	/** The network address of the client that is charged for it. */
 	readonly address: string;
-	/** That client as an owner, with what it asks for; and the owners of the life before, which it wants anew. */
+	/** That client as an owner, with its terms, and the owners of the transaction's past life. */
 	readonly owners: readonly Owner<BoostPath>[];
 	/** Ms since the epoch. */
 	readonly receivedAt: number;
-	/** Of the request that brought it first, see shared/requestId.ts; null if that is not known. */
+	/** The id of the request that first brought it, see shared/requestId.ts; null if unknown. */
 	readonly requestId: string | null;
-	/** The upstreams that hold an earlier transaction of its nonce. */
+	/** The upstreams that have an earlier transaction of its nonce. */
 	readonly replacesAtUpstreams: readonly UpstreamName[];
 }
 
-/** Immutable: `Rows` replaces it as a whole. Path, query and `softCancellations` are those that hold for all owners. */
+/** Immutable: `Rows` replaces it. Path, query and `softCancellations` apply to all owners. */
 export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owners"> {
 	/** Those who submitted it. Empty once it has ended, if its only owner has the row's address and has not ended it. */
 	readonly owners: readonly Owner<BoostPath>[];
-	/** The relay, where it has the row, must still be told of all owners: not all of their wishes and cancels came through. */
+	/** The relay has it, but not all owners' requests and cancels, so it must get them all. */
 	readonly ownersPending: boolean;
 	/** Ended by its sender, for all owners. */
 	readonly bySender: boolean;
@@ -114,8 +114,8 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner
 	/** Length of the signed transaction; 0 if that is no longer kept. */
 	readonly bytes: number;
 	/**
-	 * When it expires unless the relay reports it as live, in ms since the epoch by the chain; {@link UNDATED} until the chain's
-	 * time is known.
+	 * When it expires unless the relay reports it as live, in ms since the epoch by the chain. {@link
+	 * UNDATED} until the chain's time is known.
 	 */
 	readonly aliveUntil: number;
 	/** False if its client got an error although an upstream may have it: it is observed, but never sent again. */
@@ -127,17 +127,17 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner
 	readonly endedAt: number;
 	readonly at: Readonly<Record<UpstreamName, DeliveryState>>;
 	/**
-	 * Which life of its transaction this is: a new number whenever it arrives or is opened again, so that an answer to a question
-	 * about an earlier life is known as such; 0 once it has ended for good. In memory only.
+	 * The life of its transaction: a new number whenever it arrives or is opened again, so that
+	 * answers about an earlier life are recognized. 0 once it has ended for good. In memory only.
 	 */
 	readonly version: number;
 	readonly notes: Notes;
 }
 
-/** As `retryAt`: not in this epoch, unless as a replacement. */
+/** As `retryAt`: not again in this epoch, unless as a replacement. */
 export const NEXT_EPOCH = Number.POSITIVE_INFINITY;
 
-/** The end of a life that has not begun, since the chain's time is not known. */
+/** As `aliveUntil`: the life has not begun, since the chain's time is not known. */
 export const UNDATED = Number.MAX_SAFE_INTEGER;
 
 /** The first wait after a failed delivery, doubling, and the longest one, in ms. */
@@ -153,7 +153,7 @@ export const ABSENT: DeliveryState = Object.freeze({
 	cancelPending: false,
 });
 
-// Most rows share one of these few states, which saves memory.
+// Most rows use one of these few states, which saves memory.
 const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has" });
 const GIVEN: DeliveryState = Object.freeze({ ...ABSENT, presence: "given" });
 const SHARED = [ABSENT, HAS, GIVEN];
@@ -164,7 +164,7 @@ const SHARED_PAIRS: readonly Row["at"][] = [
 	{ relay: ABSENT, fallback: ABSENT },
 ].map((at) => Object.freeze(at));
 
-/** The states at both upstreams, shared where possible. */
+/** The states at both upstreams, interned where possible. */
 export function statesAt(relay: DeliveryState, fallback: DeliveryState): Row["at"] {
 	const at = { relay: shared(relay), fallback: shared(fallback) };
 	return SHARED_PAIRS.find((one) => one.relay === at.relay && one.fallback === at.fallback) ?? at;
@@ -179,7 +179,7 @@ function shared(one: DeliveryState): DeliveryState {
 export interface Moment {
 	/** Monotonic ms. */
 	readonly monotonic: number;
-	/** A new epoch begins when an upstream becomes unavailable or available: what failed in an earlier one is retried at once. */
+	/** A new epoch begins when an upstream goes down or comes back. Failed deliveries then retry. */
 	readonly epoch: number;
 }
 
@@ -214,13 +214,13 @@ export function openRow(
 		readonly id: number;
 		readonly version: number;
 		readonly aliveUntil: number;
-		/** When the latest other one of its nonce arrived: it comes after that one, though the machine's clock went back. */
+		/** Arrival of the latest row of its nonce. This one is later, even if the clock went back. */
 		readonly notBefore: number;
 		readonly notes: Notes;
 	},
 ): Row {
 	const was = before !== null && isLive(before) ? before.at : NOWHERE;
-	// One literal, without a spread: that would take ten times as long.
+	// One literal: a spread would take ten times as long.
 	return {
 		id,
 		hash: entry.hash,
@@ -260,8 +260,8 @@ export function isLive({ desired }: Row): boolean {
 }
 
 /**
- * Whether the life of a live row has been over for `graceMs`: by the chain's time (`now`, ms since the epoch) and by this
- * machine's (`monotonic`, ms). A head whose timestamp is far ahead makes none old by itself.
+ * Whether a live row's life has been over for `graceMs`: by the chain's time (`now`, ms since the
+ * epoch) and by this machine's (`monotonic`, ms). A head with a timestamp far ahead ends no row.
  */
 export function isLifeOver(
 	{ aliveUntil, notes }: Row,
@@ -281,7 +281,7 @@ export function isEndedByUser({ desired }: Row): boolean {
 	return desired === "cancelled" || desired === "replaced";
 }
 
-/** Whether nothing is left to do for it, and it can't be opened again as it is: it is archived, on disk alone after a while. */
+/** Whether it needs no work and can't be reopened. It is archived, and later only on disk. */
 export function isSettled(row: Row): boolean {
 	return !isLive(row) && row.bytes === 0 && !row.at.relay.cancelPending && !row.at.fallback.cancelPending;
 }
@@ -291,7 +291,7 @@ export function isFinal(row: Row): boolean {
 	return row.desired === "mined" || isEndedByUser(row);
 }
 
-/** Whether an upstream has it, may have it, or had it: a lost one is still asked for, and cancelled, there. */
+/** Whether an upstream has, may have or had it. A lost one is still queried and cancelled there. */
 export function isHolder({ presence }: DeliveryState): boolean {
 	return presence === "has" || presence === "given" || presence === "unanswered" || presence === "lost";
 }
@@ -301,7 +301,7 @@ export function holdersOf({ at }: Pick<Row, "at">): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => isHolder(at[by]));
 }
 
-/** The upstreams that must still be told to cancel it. */
+/** The upstreams that must still receive a cancel of it. */
 export function cancelsPendingAt({ at }: Row): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => at[by].cancelPending);
 }
@@ -310,7 +310,7 @@ export function cancelsPendingAt({ at }: Row): readonly UpstreamName[] {
 export function needsWork(row: Row): boolean {
 	const { relay, fallback } = row.at;
 	if (relay.cancelPending || fallback.cancelPending) return true;
-	// A request that is on its way with it says what is left when it ends.
+	// A request in progress with it decides what is left when it ends.
 	if (!isLive(row) || !row.acknowledged || row.requests > 0) return false;
 	if (relay.replacementPending || fallback.replacementPending) return true;
 	if (row.ownersPending && isHolder(relay)) return true;
@@ -355,7 +355,7 @@ export function markLost(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? changeState(row, by, { presence: "lost" }) : row;
 }
 
-/** What a client's request gave to `by` is not there after all: its state there is `before` again. */
+/** `by` turns out not to have it after a client's request: its state there is `before` again. */
 export function markAsBefore(row: Row, by: UpstreamName, before: DeliveryState): Row {
 	if (!isLive(row) || row.at[by].presence !== "given") return row;
 	const { replacementPending } = row.at[by];
@@ -369,8 +369,8 @@ export function markNotHeld(row: Row, by: UpstreamName): Row {
 }
 
 /**
- * `by` rejected it. If the other upstream still has it, `by` is not asked again before the health of an upstream changes;
- * if none has it, `by` is asked again after a wait.
+ * `by` rejected it. If the other upstream still has it, `by` gets it again only after an upstream's
+ * health changes. If neither has it, `by` gets it again after a wait.
  */
 export function markRejected(row: Row, by: UpstreamName, moment: Moment): Row {
 	if (row.at[by].presence === "abandoned") return setReplacementPending(row, by, false);
@@ -418,13 +418,13 @@ export function endRequest(row: Row, acknowledged = row.acknowledged): Row {
 	return { ...row, requests, acknowledged: isLive(row) ? acknowledged : row.acknowledged };
 }
 
-/** The least that must be known of a transaction that ended. */
+/** The minimum to know of a transaction that ended. */
 export type EndedOne = Pick<Row, "id" | "hash" | "from" | "nonce" | "fields" | "path" | "address"> &
 	Partial<Row>;
 
 /**
- * It ends, and is to be cancelled at the upstreams `cancelAt`. It need not have been live: a soft cancel's self-transfer
- * never is. The first ending stays, but `expired` and `dropped` are overwritten by any other.
+ * Ends the row and cancels it at `cancelAt`. It need not have been live: a soft cancel's
+ * self-transfer never is. The first ending stays, but any other overwrites `expired` and `dropped`.
  */
 export function endRow(
 	one: EndedOne,
@@ -435,7 +435,7 @@ export function endRow(
 	const { desired = "live" } = one;
 	const givesWay = desired === "live" || desired === "expired" || desired === "dropped";
 	const isNewEnding = givesWay && desired !== ending;
-	// A reorganisation may undo both.
+	// A reorganisation may undo both of these endings.
 	const isByChain =
 		ending === "mined" || (ending === "dropped" && holdersOf({ at: one.at ?? NOWHERE }).length > 0);
 	const canReopen = isByChain && one.bytes !== undefined && one.bytes > 0;
@@ -456,18 +456,18 @@ export function reopenRow(
 /** No upstream has it, or had it. */
 export const NOWHERE = statesAt(ABSENT, ABSENT);
 export const NO_OWNERS: Row["owners"] = Object.freeze([]);
-/** Shared: the notes of rows that ended for good are not used. */
+/** Interned: the notes of rows that ended for good are not used. */
 const NO_NOTES: Notes = Object.freeze(newNotes(0));
 
-/** Leaves what is kept of a row that ended and can't be reopened; the same that a restart restores. */
+/** Keeps the fields needed after an end that can't be undone. A restart restores the same. */
 export function stripRow(one: EndedOne): Row {
 	const { id, hash, from, nonce, fields, path, requests = 0, desired = "dropped", endedAt = 0 } = one;
 	const { owners = NO_OWNERS, bySender = false, search = "", receivedAt = 0, at = NOWHERE } = one;
-	// Most have one owner, of whom the address is all that is needed.
+	// Most rows have one owner, and only its address is needed.
 	const [only] = owners;
 	const address = owners.length === 1 ? (only?.address ?? UNKNOWN_ADDRESS) : one.address;
 	const state = ({ presence, cancelPending }: DeliveryState) => ({ ...ABSENT, presence, cancelPending });
-	// One literal, so that all share a hidden class in V8: there may be hundreds of thousands.
+	// One literal: all rows then share a V8 hidden class. There may be hundreds of thousands.
 	return {
 		id,
 		hash,

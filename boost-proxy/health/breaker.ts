@@ -1,5 +1,6 @@
-// The circuit breaker of one upstream. opossum only holds the open and closed states: rules.ts decides when it opens, probes
-// close it. Attempts in flight when it opens are aborted, so that they fail over at once.
+// The circuit breaker of one upstream. opossum only stores whether it is open or closed. rules.ts
+// decides when it opens, and probes close it. Opening aborts attempts in flight, so that they fail
+// over at once.
 
 import CircuitBreaker from "opossum";
 import { clientOf } from "../../shared/client.ts";
@@ -41,13 +42,16 @@ export interface BreakerDependencies {
 	readonly probe: Probe;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** The upstream that takes requests that hang here, see {@link RuleInput.hasAlternative}; null if there is none. */
+	/**
+	 * The upstream that can serve the requests that hang here, see {@link RuleInput.hasAlternative};
+	 * null if there is none.
+	 */
 	readonly alternative: { readonly isUnavailable: boolean } | null;
 	/** From 0 up to 1, for the jitter of the backoff. */
 	readonly random?: () => number;
-	/** What the operator should look at, by the last answer that was none; null if nothing is known. */
+	/** Advice for the operator, derived from the last failure; null if nothing is known. */
 	readonly hint?: () => string | null;
-	/** What it said of itself to the last probe; null if nothing. */
+	/** The problem that it reported to the last probe; null: none. */
 	readonly said?: () => string | null;
 	/** Called each time it opens. */
 	onTrip(reason: TripReason): void;
@@ -57,9 +61,9 @@ export interface BreakerDependencies {
 
 /** How often stalls are checked for while anything is in flight, in ms. */
 const TICK_MS = 50;
-/** A probe that has not ended after so many times its own deadline counts as timed out. */
+/** A probe that runs longer than its own deadline by this factor counts as timed out. */
 const OVERDUE = 1.2;
-/** Reasons of which more was seen than they say. */
+/** Reasons for which the hint has more detail from the last failure. */
 const SEEN: ReadonlySet<TripReason | null> = new Set([
 	"refused",
 	"httpStatus",
@@ -68,9 +72,9 @@ const SEEN: ReadonlySet<TripReason | null> = new Set([
 	"faults",
 	"loop",
 ]);
-/** Reasons of which the relay itself has said more. */
+/** Reasons for which the relay itself has reported more. */
 const SAID: ReadonlySet<TripReason | null> = new Set(["node", "notReady"]);
-/** The longest delay that a timer takes, in ms: opossum has no "never". */
+/** The longest delay that a timer accepts, in ms: opossum has no "never". */
 const NEVER_MS = 2 ** 31 - 1;
 
 /** Closed from its creation on; probes from {@link UpstreamBreaker.start} on. */
@@ -90,18 +94,21 @@ export class UpstreamBreaker implements Breaker {
 	#state: BreakerState = "closed";
 	#reason: TripReason | null = null;
 	#since: number;
-	/** The causes that were logged since it opened: reasons with their hints. */
+	/** The causes logged since it opened: reasons with their hints. */
 	#logged = new Set<string>();
 	#forced: "open" | "closed" | null = null;
 	#isStopped = false;
 	/** Successful probes in a row while it is open. */
 	#successes = 0;
-	/** Times that a fault of one client alone was met, and how many of them a probe that was begun later has dispelled. */
+	/** Faults met by one client alone, and how many of them a later probe has dispelled. */
 	#suspicions = 0;
 	#dispelled = 0;
-	/** The last of them that would have opened it, had another client met the same. */
+	/** The last of them that would have opened it if another client had met the same fault. */
 	#suspected = 0;
-	/** When the first of the doubtful probes began which were the last ones while closed, in monotonic ms; null: none was. */
+	/**
+	 * The start of the first of the latest doubtful probes while closed, in monotonic ms; null if the
+	 * last was not doubtful.
+	 */
 	#doubtedSince: number | null = null;
 	/** Whether it has ever answered: until then one successful probe closes it. */
 	#isProven = false;
@@ -143,7 +150,7 @@ export class UpstreamBreaker implements Breaker {
 		if (this.#isJudging) this.#rounds.plan(0);
 	}
 
-	/** Cancels all timers, waits for a running probe and takes no more attempts. */
+	/** Cancels all timers, waits for a running probe and accepts no more attempts. */
 	async stop(): Promise<void> {
 		this.#isStopped = true;
 		this.#ticking?.cancel();
@@ -208,7 +215,7 @@ export class UpstreamBreaker implements Breaker {
 		if (state === "open") this.#dependencies.onTrip("forced");
 	}
 
-	/** Only for reasons that say nothing of what was seen. */
+	/** Only for reasons that do not show the details. */
 	get #hint(): string | null {
 		if (SAID.has(this.#reason)) return this.#dependencies.said?.() ?? null;
 		return SEEN.has(this.#reason) ? (this.#dependencies.hint?.() ?? null) : null;
@@ -235,12 +242,15 @@ export class UpstreamBreaker implements Breaker {
 	#mustWait(kind: AttemptKind): boolean {
 		const awaited = this.#isJudging ? mustWaitFor(kind, this.#ruleInput) : null;
 		if (awaited === "probe") this.#rounds.soon();
-		// The submissions that hang may be one client's alone.
+		// The submissions that hang may all belong to one client.
 		if (awaited === "answer" && !this.#figures.submissionsAreShared) this.#check();
 		return awaited !== null;
 	}
 
-	/** Opens the breaker, unless one client alone may be the cause, or it is alone: then only if boost's own check fails, too. */
+	/**
+	 * Opens the breaker at once if clients of two networks met the fault and another upstream is
+	 * available. Otherwise it opens only if boost's own check fails, too.
+	 */
 	#follow({ reason, isShared }: Suspicion): void {
 		if (isShared && (reason === "loop" || !isAlone(this.#ruleInput))) this.#trip(reason);
 		else {
@@ -249,12 +259,18 @@ export class UpstreamBreaker implements Breaker {
 		}
 	}
 
-	/** Whether a submission waits for the check of suspicion number `met`: if it fails, another upstream takes the submission. */
+	/**
+	 * Whether a submission waits for the check of suspicion number `met`. If the check fails, another
+	 * upstream gets the submission.
+	 */
 	#isUnchecked(met: number): boolean {
 		return met > this.#dispelled && this.#isJudging && this.#ruleInput.hasAlternative;
 	}
 
-	/** Asks the upstream, by a probe that begins from now on, what a client's request may have hidden. */
+	/**
+	 * Checks the upstream by a probe that starts from now on, since a client's request may have been
+	 * the cause.
+	 */
 	#check(): void {
 		this.#suspicions++;
 		this.#rounds.soon();
@@ -291,7 +307,8 @@ export class UpstreamBreaker implements Breaker {
 					this.#follow({ reason: "silence", isShared: this.#figures.submissionsAreShared });
 				else if (wantsProbe(this.#ruleInput)) this.#rounds.soon();
 			}
-			// Waiting attempts may go on now, as when the other upstream has become unavailable.
+			// Waiting attempts may proceed now, for example because the other upstream has become
+			// unavailable.
 			this.#releaseWaiting();
 			if (this.#figures.all.count > 0) this.#tick();
 		});
@@ -306,7 +323,7 @@ export class UpstreamBreaker implements Breaker {
 		});
 		const outcome = await this.#askProbe(isThorough);
 		this.#dependencies.onProbe(outcome);
-		// A probe that began before the last change of state is ignored; the next one is planned already.
+		// A probe from before the last change of state is ignored. The next one is already planned.
 		if (before.epoch !== this.#figures.epoch || !this.#isJudging) return;
 		if (outcome === "ok") this.#dispelled = suspicions;
 		if (this.#state === "closed") this.#probedClosed(outcome, before, isThorough);
@@ -344,7 +361,8 @@ export class UpstreamBreaker implements Breaker {
 		if (reason === "doubt") this.#rounds.plan(doubtfulProbeMs(outcome, this.#ruleInput));
 		else if (reason !== null) this.#trip(reason);
 		else {
-			// It was asked as a submission would be; that says nothing where many clients' submissions hang.
+			// The probe submitted as a client would. That proves nothing if submissions of many clients
+			// hang.
 			const isOneClients = isThorough && !this.#figures.submissionsAreShared;
 			this.#figures.noteAnswer(isOneClients ? "submission" : "read");
 			this.#rounds.planNext(closedProbeIntervalMs(this.#settings));
@@ -356,7 +374,7 @@ export class UpstreamBreaker implements Breaker {
 	#probedOut(outcome: ProbeOutcome): void {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
-		// The latest cause is the one to look at: what opened it may be over.
+		// The latest cause matters to the operator: the one that opened it may be over.
 		const reason = outcome === "ok" ? this.#reason : outcome;
 		const isCareful = this.#isProven && !isAlone(this.#ruleInput);
 		const isProof = this.#successes >= (isCareful ? probeSuccesses : 1);
@@ -389,7 +407,10 @@ export class UpstreamBreaker implements Breaker {
 		this.#dependencies.onTrip(reason);
 	}
 
-	/** What keeps it open may be something else than what opened it: a relay that starts first refuses connections. */
+	/**
+	 * The cause that keeps it open may differ from the one that opened it: a starting relay first
+	 * refuses connections.
+	 */
 	#logCause(reason: ProbeOutcome & TripReason): void {
 		const hint = this.#hint;
 		const cause = `${reason} ${hint}`;
@@ -439,7 +460,8 @@ export class UpstreamBreaker implements Breaker {
 
 /** An opossum breaker that never changes its state by itself. */
 function createOpossum(name: string): CircuitBreaker {
-	// Attempts don't pass through it: nothing reads its figures of them, which take a tenth of boost's own time for a read.
+	// Attempts do not pass through it. Nothing reads its figures of them, which take a tenth of
+	// boost's own time for a read.
 	const opossum = new CircuitBreaker(async () => {}, {
 		name,
 		// Each attempt has a deadline of its own.

@@ -1,5 +1,5 @@
-// Counts what the rules judge by: attempts in flight at one upstream, faults in a row, senders of a storm. opossum's own
-// figures have neither the time without answers nor senders.
+// Counts the figures that the rules use: attempts in flight at one upstream, faults in a row,
+// senders of a storm. opossum's own figures include neither the time without answers nor senders.
 
 import { LinkedList } from "../../shared/linkedList.ts";
 import type { Attempted } from "../domain/ports.ts";
@@ -47,7 +47,10 @@ export class Figures implements HealthFigures {
 	/** Time of the last answer of any kind, and of the last answer to a submission. */
 	#lastAnswerAt = Number.NEGATIVE_INFINITY;
 	#lastSubmissionAnswerAt = Number.NEGATIVE_INFINITY;
-	/** The last −32603 to each sender of the storm, oldest first; and the good answers since the storm began. */
+	/**
+	 * The last −32603 to each sender of the storm, oldest first, and the number of good answers since
+	 * the storm began.
+	 */
 	readonly #senders = new Map<string, { readonly at: number; readonly client: string | null }>();
 	#goodAnswers = 0;
 
@@ -108,13 +111,16 @@ export class Figures implements HealthFigures {
 		return true;
 	}
 
-	/** The upstream answered something. */
+	/** The upstream gave an answer of any kind. */
 	noteAnswer(kind: AttemptKind): void {
 		this.#lastAnswerAt = this.#now();
 		if (kind === "submission") this.#lastSubmissionAnswerAt = this.#now();
 	}
 
-	/** Our event loop was late by `ms`, in which no answer could be read: that time does not count as silence. */
+	/**
+	 * The event loop was blocked for `ms`, so no answer could be read. That time does not count as
+	 * silence.
+	 */
 	excuse(ms: number): void {
 		if (this.all.count > 0) this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#oldestAt) + ms;
 		const { submission } = this.#inFlight;
@@ -163,7 +169,7 @@ class FaultRow implements Met {
 	isShared = false;
 	#client: string | null = null;
 
-	/** One more, of a request of `client`. */
+	/** Adds a fault of a request of `client`. */
 	add(client: string | null): void {
 		this.count++;
 		this.#client ??= client;
@@ -177,7 +183,10 @@ class FaultRow implements Met {
 	}
 }
 
-/** Whether they are of two clients at least. Boost's own requests are of none: what is in them may be one client's. */
+/**
+ * Whether they belong to at least two clients. Boost's own requests belong to none, since their
+ * content may come from one client.
+ */
 function areShared(all: Iterable<{ readonly client: string | null }>): boolean {
 	let first: string | null = null;
 	for (const { client } of all) {
@@ -187,7 +196,7 @@ function areShared(all: Iterable<{ readonly client: string | null }>): boolean {
 	return false;
 }
 
-/** When the oldest of a list was sent; infinity if it is empty. */
+/** When the oldest attempt of a list was sent; infinity if the list is empty. */
 function sentAt(list: LinkedList<InFlight>): number {
 	return list.first?.sentAt ?? Number.POSITIVE_INFINITY;
 }

@@ -1,4 +1,5 @@
-// The chain head that the relay's is compared with: that of a node of the operator's, or else the fallback's.
+// The chain head that the relay's head is compared with: from the operator's node, or else from the
+// fallback.
 
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
@@ -10,11 +11,11 @@ import type { Transport } from "../domain/ports.ts";
 import { askNumber } from "./questions.ts";
 import { repeated } from "./rounds.ts";
 
-/** The chain head that the relay's is compared with. */
+/** The chain head that the relay's head is compared with. */
 export interface HeadReference extends Component {
 	/** Block number; null if no recent one is known. */
 	readonly head: bigint | null;
-	/** Whether it is the fallback, whose word alone does not suffice. */
+	/** Whether it is the fallback, whose answer alone does not suffice. */
 	readonly isThirdParty: boolean;
 	/** The head, or null if the reference is of another chain. */
 	headOf(chainId: bigint): bigint | null;
@@ -23,19 +24,25 @@ export interface HeadReference extends Component {
 export interface HeadReferenceDependencies {
 	/** Independent of both upstreams; null if none is set. */
 	readonly node: Pick<JsonRpcClient, "call"> | null;
-	/** Asked if there is no node; null if there is none either, and the head is never known. */
+	/**
+	 * Queried if there is no node; null if there is no fallback either, so that the head is never
+	 * known.
+	 */
 	readonly fallback: Transport | null;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
 
-/** How often the head is read at most, in ms, and after how many rounds without one the last is ignored. */
+/**
+ * The shortest time between two reads of the head, in ms, and the number of failed rounds after
+ * which the last head is ignored.
+ */
 const LEAST_MS = 1_000;
 const FRESH_ROUNDS = 3;
-/** The deadline of one request, in ms; at most a round. */
+/** The deadline of one request, in ms; never longer than a round. */
 const ASK_MS = 3_000;
 
-/** Reads the head once a slot, and once a second at most, from `start` on. */
+/** From `start` on, reads the head once a slot, but at most once a second. */
 export function createHeadReference(
 	options: { readonly slot: SlotLength },
 	dependencies: HeadReferenceDependencies,
@@ -80,7 +87,7 @@ export function createHeadReference(
 					chainId: chainId.toString(),
 				});
 			}
-			// The node or fallback may be of another chain when it comes back.
+			// The node or fallback may be on another chain when it comes back.
 			chainId = null;
 			return null;
 		},

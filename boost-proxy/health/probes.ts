@@ -1,4 +1,4 @@
-// The probes: whether the relay or the fallback would take a transaction now.
+// The probes: whether the relay or the fallback would accept a transaction now.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
@@ -6,15 +6,18 @@ import type { Probe, ProbeResult, Transport } from "../domain/ports.ts";
 import type { HeadReference } from "./headReference.ts";
 import { askNumber, askSubmission, failedChecks } from "./questions.ts";
 
-/** When /readyz took so much of a probe's time, a head that does not come in the rest is the relay's own fault, too. */
+/**
+ * If /readyz used more of a probe's time than this share, the relay itself is at fault for a late
+ * head.
+ */
 const PROMPT_SHARE = 1 / 2;
 
 const NOT_OF_A_RELAY =
 	"its /readyz is a 503 that no relay wrote: the proxy in front of it has no relay that is ready";
 
 /**
- * Probes our relay: `/readyz`, which covers its node, store, simulation and builders, must be 200, and its head must not be
- * behind. All within `timeoutMs`.
+ * Probes our relay, all within `timeoutMs`. `/readyz` must be 200: it covers the relay's node,
+ * store, simulation and builders. Its head must not be behind.
  */
 export function relayProbe(
 	/** `maxHeadLag`: the most blocks that its head may be behind the reference. */
@@ -24,18 +27,20 @@ export function relayProbe(
 		slot,
 	}: { readonly timeoutMs: number; readonly maxHeadLag: number; readonly slot: SlotLength },
 	dependencies: {
-		/** Used by probes alone: the connections of the traffic may all hang. */
+		/** Used by probes alone, since all connections for traffic may hang. */
 		readonly transport: Transport;
 		readonly reference: Pick<HeadReference, "head" | "headOf" | "isThirdParty">;
-		/** Told with each probe what the relay says of itself; null: nothing, or that all is well. */
+		/** Called on each probe with the problem that the relay reports; null: none. */
 		readonly onSaid?: (said: string | null) => void;
-		/** Told of each head that the relay has. */
+		/** Called with each head that the relay has. */
 		readonly onHead?: (number: bigint) => void;
 		readonly clock: Clock;
 	},
 ): Probe {
 	const { transport, reference, clock, onHead, onSaid } = dependencies;
-	/** Read when first needed, and again after a failed probe, since the relay may be another one then. */
+	/**
+	 * Read when first needed, and again after a failed probe, since another relay may answer then.
+	 */
 	let chainId: bigint | null = null;
 	/** The relay's head, and since when (monotonic ms). */
 	let last = { head: -1n, since: 0 };
@@ -53,7 +58,7 @@ export function relayProbe(
 		if (ready.status !== 200) return ready.status === 503 ? "notReady" : "httpStatus";
 		const isPrompt = left() > timeoutMs * PROMPT_SHARE;
 		const head = await askNumber(transport, "eth_blockNumber", left());
-		// The limit is that of boost's own address: the relay works.
+		// The limit applies to boost's own address, so the relay works.
 		if (head.result === "limited") return "ok";
 		if (head.result === "timeout" && isPrompt) {
 			onSaid?.("it answers /readyz at once, and its head, which it asks its node for, not in time");
@@ -74,7 +79,8 @@ export function relayProbe(
 		}
 		const compared = reference.headOf(chainId);
 		if (compared === null || compared - head.quantity <= BigInt(maxHeadLag)) return "ok";
-		// A fallback's word alone makes no relay stale whose head moves: it would get all of its traffic.
+		// A fallback's head alone makes no relay stale while that relay's head moves: the fallback
+		// would get all its traffic.
 		const standsMs = clock.monotonic() - last.since;
 		return reference.isThirdParty && standsMs <= maxHeadLag * slot.ms ? "ok" : "staleHead";
 	};
@@ -90,7 +96,10 @@ function saidOf(failed: readonly { readonly name: string; readonly reason: strin
 	return texts.length === 0 ? null : `its /readyz says of ${texts.join("; of ")}`;
 }
 
-/** Probes a third party, which has no /readyz: it must answer its chain id, and the expected one if that is known. */
+/**
+ * Probes a third party, which has no /readyz. It must answer its chain id, which must match the
+ * expected one if that is known.
+ */
 export function fallbackProbe(
 	options: { readonly timeoutMs: number; readonly expectedChainId?: () => bigint | null },
 	{ transport }: { readonly transport: Transport },

@@ -1,5 +1,5 @@
-// Boost's own questions to an upstream, and what an answer says about the upstream: it works, or why not. None
-// has an effect there.
+// Boost's own requests to an upstream, and what an answer shows: the upstream works, or why not.
+// None has an effect there.
 
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { NO_TRANSACTION } from "../../shared/ethereum/transaction.ts";
@@ -21,7 +21,7 @@ interface FailedCheck {
 	readonly reason: string;
 }
 
-/** Of a reason as much is told. */
+/** The maximum length of a reason, in characters. */
 const MAX_REASON = 240;
 
 /** The failed checks of an answer to /readyz; null if no relay wrote it. Its reasons are public. */
@@ -46,8 +46,8 @@ export async function askNumber(transport: Transport, method: string, deadlineMs
 }
 
 /**
- * Submits an invalid transaction: any verdict shows that submissions are answered. Reads may work while submissions hang or
- * fail. A rate limit counts as a success.
+ * Submits an invalid transaction. Any verdict shows that the upstream answers submissions. Reads
+ * may work while submissions hang or fail. A rate limit counts as a success.
  */
 export async function askSubmission(transport: Transport, deadlineMs: number): Promise<ProbeResult> {
 	const asked = await ask(transport, "eth_sendRawTransaction", [NO_TRANSACTION], deadlineMs);
@@ -73,7 +73,7 @@ async function ask(
 	return answer === null ? { result: "notJsonRpc" } : { answer, status };
 }
 
-/** The calls are valid: any error is the upstream's fault. */
+/** The calls are valid, so any error is the upstream's fault. */
 function resultOf(code: number, status: number): Failed["result"] {
 	if (code === LIMIT) return "limited";
 	if (code === INTERNAL) return "internal";

@@ -1,4 +1,4 @@
-// A loop that repeats one piece of work, never two rounds at a time. The work plans its next round.
+// A loop that repeats one task, never two rounds at a time. The task plans its next round.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import type { Component } from "../../shared/lifecycle.ts";
@@ -13,13 +13,19 @@ export class Rounds {
 	readonly #clock: Clock;
 	readonly #log: Logger;
 	#timer: Timer | undefined;
-	/** Monotonic ms. Without a timer the round became due while another one ran, and starts at its end. */
+	/**
+	 * Monotonic ms. Without a timer, the round became due while another one ran, and starts at the
+	 * end of that one.
+	 */
 	#dueAt: number | null = null;
 	#startedAt = Number.NEGATIVE_INFINITY;
 	#running: Promise<void> | undefined;
 	#isStopped = false;
 
-	/** `intervalMs`: from the start of one round to that of the next. `work` ends by its own deadline. */
+	/**
+	 * `intervalMs`: from the start of one round to the start of the next. `work` ends by its own
+	 * deadline.
+	 */
 	constructor(
 		intervalMs: number,
 		{ work, clock, log }: { readonly work: () => Promise<void>; readonly clock: Clock; readonly log: Logger },
@@ -36,7 +42,10 @@ export class Rounds {
 		return at === null ? null : Math.max(0, at - this.#clock.monotonic());
 	}
 
-	/** Starts a round in `delayMs`, or when the running one ends, instead of the one planned before; null plans none. */
+	/**
+	 * Starts a round in `delayMs`, or when the running one ends. It replaces the round planned
+	 * before; null plans none.
+	 */
 	plan(delayMs: number | null): void {
 		this.#timer?.cancel();
 		this.#timer = undefined;
@@ -54,7 +63,10 @@ export class Rounds {
 		this.plan(Math.max(0, this.#startedAt + intervalMs - this.#clock.monotonic()));
 	}
 
-	/** Starts a round now unless one runs; after a short gap if the last has only just started. */
+	/**
+	 * Starts a round now unless one is running. If the last has only just started, waits for a short
+	 * gap.
+	 */
 	soon(): void {
 		if (this.#running !== undefined) return;
 		const gapMs = Math.min(GAP_MS, this.#intervalMs / 2);

@@ -1,5 +1,6 @@
-// Serves JSON-RPC over POST and websockets. Bodies of reads are forwarded unchanged; calls that boost handles itself go to the
-// dispatcher one by one. The answer's headers show which upstream gave it.
+// Serves JSON-RPC over POST and websockets. Bodies of reads are forwarded unchanged. The dispatcher
+// handles calls that boost serves itself, one by one. The answer's headers show which upstream gave
+// it.
 
 import { identify, type VerifySignature } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -59,11 +60,14 @@ export interface IngressDependencies extends Omit<BoostMethodDependencies, "read
 	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
 }
 
-/** How much of the budget each entry of a batch adds, and the most a batch gets, in ms: routers allow 30 s. */
+/**
+ * The share of the budget that each entry of a batch adds, and the maximum for a batch, in ms:
+ * routers allow 30 s.
+ */
 const BATCH_PART = 0.02;
 const BATCH_MS = 25_000;
 
-/** Submissions on these paths go to our relay only, with a longer deadline. */
+/** Submissions on these paths go only to our relay, with a longer deadline. */
 const RELAY_PATHS: ReadonlySet<string> = new Set(["/fullprivacy", "/maxbackruns", "/nochecks"]);
 /** Paths that accept websockets, as on the relay. */
 export const WEBSOCKET_PATHS: readonly string[] = ["/", "/ws", "/fast", "/noreverts", ...RELAY_PATHS];
@@ -180,7 +184,7 @@ export class BoostIngress {
 		return { answer, routing };
 	}
 
-	/** A call that only the relay serves, made over a websocket; null for any other. */
+	/** Makes a call that only the relay serves, over a websocket; null for any other. */
 	#overWebsocket(method: string, params: readonly unknown[], call: CallContext): Promise<unknown> | null {
 		const { connection } = call;
 		if (connection === null || !RELAY_ONLY.has(method)) return null;
@@ -207,14 +211,16 @@ export class BoostIngress {
 	): Promise<HttpAnswer> {
 		const answer = await this.#dispatcher.dispatch(read, context, errorForAll);
 		const { breaker } = this.#dependencies.upstreams.relay;
-		// Over the rate limit it is 429; else nothing can serve it before the relay is asked again.
+		// Over the rate limit it is 429. Otherwise nothing can serve it before the relay is tried
+		// again.
 		const isUnserved = answer.status === 200 && answer.retryMs > 0;
 		return httpAnswerOf(isUnserved ? { ...answer, retryMs: breaker.retryMs || answer.retryMs } : answer);
 	}
 
 	/**
-	 * Forwards a body where {@link routeOf} says so, unchanged if every upstream understands it as it is and its answers can be told
-	 * apart. Null if the dispatcher has to serve it; the error if no upstream answered, so that the calls are not sent twice.
+	 * Forwards a body if {@link routeOf} allows it. The body stays unchanged if every upstream
+	 * understands it as it is and its answers have distinct ids. Null if the dispatcher has to serve
+	 * it. Returns the error if no upstream answered, so that the calls are not sent twice.
 	 */
 	async #passOn(read: RpcBody | RpcError, context: BoostContext): Promise<HttpAnswer | RpcError | null> {
 		if (read instanceof RpcError) return null;
@@ -259,7 +265,7 @@ export class BoostIngress {
 		}
 	}
 
-	/** Forwards a body unchanged, and so the answer. */
+	/** Forwards a body unchanged, and its answer. */
 	#forward({ calls, batch, bytes }: RpcBody, relayOnly: boolean, state: RequestState): Promise<HttpAnswer> {
 		const { clock, failover, told } = this.#dependencies;
 		const begun = clock.monotonic();
@@ -271,7 +277,7 @@ export class BoostIngress {
 		});
 	}
 
-	/** Forwards the granted calls in a body of boost's own; the others are answered here. */
+	/** Forwards the granted calls in a body of boost's own and answers the others here. */
 	async #forwardSome(
 		{ calls, batch, bytes }: RpcBody,
 		{
@@ -308,7 +314,7 @@ export class BoostIngress {
 		for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
 	}
 
-	/** What the fallback gets in the place of `calls`; null: the same. */
+	/** The calls that the fallback gets instead of `calls`; null: the same. */
 	#forFallback(
 		calls: readonly Pick<ReceivedCall, "method" | "params">[],
 		relayOnly: boolean,
@@ -364,17 +370,20 @@ function unsigned(state: RequestState): RequestState {
 	return { ...state, caller: { ...state.caller, signature: null } };
 }
 
-/** Whether boost knows of no relay that serves the method. Ours is asked while it is available: it may be newer. */
+/**
+ * Whether boost knows no relay that serves the method. Our relay is still tried while it is
+ * available: it may be newer.
+ */
 function isUnserved(method: string): boolean {
 	return !isKnown(method) || isOtherRelays(method);
 }
 
-/** Whether any upstream reads the call as it is written, and echoes its id. */
+/** Whether any upstream understands the call as it is written, and echoes its id. */
 function isPlain({ id, isStrict }: ReceivedCall): boolean {
 	return isStrict && !(id instanceof ExactNumber);
 }
 
-/** Whether answers to `calls` can be told apart by their ids, as they are once they are parsed. */
+/** Whether answers to `calls` have distinct ids once they are parsed. */
 function haveOwnIds(calls: readonly ReceivedCall[]): boolean {
 	if (calls.length < 2) return true;
 	const ids = calls.flatMap(({ id }) => (id === undefined ? [] : [rounded(id)]));

@@ -1,4 +1,5 @@
-// The JSON-RPC methods that boost handles itself, and for all others whether any upstream may answer or only our relay.
+// The JSON-RPC methods that boost handles itself. For all others: whether any upstream may answer,
+// or only our relay.
 
 import { z } from "zod";
 import { clientOf } from "../../shared/client.ts";
@@ -31,7 +32,10 @@ import type { Views } from "../views/views.ts";
 export interface BoostContext {
 	readonly call: CallContext;
 	readonly state: RequestState;
-	/** Calls of the request that were counted in the rate limit already, and are not again; null if none was. */
+	/**
+	 * Calls of the request that the rate limit has already counted, and must not count again; null if
+	 * none.
+	 */
 	granted: Set<ReceivedCall> | null;
 }
 
@@ -137,13 +141,16 @@ const OWN: ReadonlyMap<string, MethodKind> = new Map<string, MethodKind>([
 interface RelayMethod {
 	/** In the rate limit. */
 	readonly weight: number;
-	/** As the relay's own method of that name: over a websocket it is answered also without an id. */
+	/**
+	 * Whether it is answered over a websocket even without an id, like the relay's own method of that
+	 * name.
+	 */
 	readonly answeredWithoutId: boolean;
 }
 
 const LIGHT: RelayMethod = { weight: 1, answeredWithoutId: false };
 const HEAVY: RelayMethod = { weight: 10, answeredWithoutId: false };
-/** What subscribes or bids. */
+/** Methods that subscribe or bid. */
 const ANSWERED: RelayMethod = { weight: 1, answeredWithoutId: true };
 
 /** Methods that only our relay serves. Unknown methods go there too: it answers them with an error. */
@@ -185,7 +192,10 @@ export function weightOf(method: string): number {
 	return (READS.get(method) ?? RELAY_ONLY.get(method) ?? LIGHT).weight;
 }
 
-/** The most characters of a call's parameters as JSON. The relay checks its own methods itself. */
+/**
+ * The maximum size of a call's parameters as JSON, in characters. The relay checks its own methods
+ * itself.
+ */
 export function maxParamsSizeOf(method: string): number {
 	const weight = READS.get(method)?.weight;
 	return weight === undefined ? RAW_PARAMS_SIZE : readParamsSize(weight);

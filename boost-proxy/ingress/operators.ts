@@ -1,5 +1,5 @@
-// The routes for operators: /status, /admin/* with the data of the operator's page, and the checks of /readyz. A breaker that is
-// forced stays so until `/admin/auto`.
+// The routes for operators: /status, /admin/* with the data of the operator's page, and the checks
+// of /readyz. A forced breaker stays forced until `/admin/auto`.
 
 import { bearerCheck } from "../../shared/client.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
@@ -37,7 +37,7 @@ interface BreakerChange {
 /** The most changes kept, in memory only. */
 const MAX_CHANGES = 100;
 
-/** The operator's answer of `GET /status`. */
+/** The answer of `GET /status` to an operator. */
 export interface BoostStatus {
 	readonly relay: BreakerStatus;
 	readonly fallback: BreakerStatus | null;
@@ -50,7 +50,7 @@ export interface BoostStatus {
 		readonly durable: boolean;
 		/** How many of them each upstream has; a transaction at both counts for both. */
 		readonly held: Readonly<Record<UpstreamName, number>>;
-		/** Of several boosts on one database; else null. */
+		/** This instance among several boost instances on one database; else null. */
 		readonly part: PartStatus | null;
 	};
 }
@@ -59,15 +59,15 @@ export interface BoostStatus {
 export interface PartStatus {
 	/** The name of its part of the journal. */
 	readonly own: string;
-	/** How many boosts have a part. */
+	/** How many boost instances have a part. */
 	readonly count: number;
-	/** Parts of boosts that were gone, which it has taken over. */
+	/** Parts that it has adopted from boost instances that were gone. */
 	readonly adopted: number;
 }
 
 /**
- * What everybody gets: states and reasons. Counts, polled beside the searchers' feed, would tell of hidden transactions and
- * their cancels.
+ * The answer for everybody: states and reasons. Counts could be polled and compared with the
+ * searchers' feed, which would reveal hidden transactions and their cancels.
  */
 export interface PublicStatus {
 	readonly relay: PublicBreakerStatus;
@@ -83,7 +83,10 @@ const FORCES = { open: "open", close: "closed", auto: null } as const;
 
 /** `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and `/admin/auto`. */
 export function operatorRoutes(
-	/** Without an admin token the /admin paths do not exist. Either token shows the counts in /status. */
+	/**
+	 * Without an admin token the /admin paths do not exist. Either token makes /status show the
+	 * counts.
+	 */
 	{
 		adminToken,
 		metricsToken,
@@ -119,7 +122,7 @@ export function operatorRoutes(
 	];
 }
 
-/** Records the breakers' changes. Returns a function for the last ones, oldest first. */
+/** Records the breakers' changes. Returns a function that returns the last ones, oldest first. */
 function historyReader({ relay, fallback }: OperatorRoutesDependencies): () => readonly BreakerChange[] {
 	let history: readonly BreakerChange[] = [];
 	for (const breaker of fallback === null ? [relay] : [relay, fallback]) {
@@ -134,7 +137,10 @@ function historyReader({ relay, fallback }: OperatorRoutesDependencies): () => r
 	return () => history;
 }
 
-/** Ready if at least one upstream takes transactions: the relay, or a fallback that some path allows. */
+/**
+ * Ready if at least one upstream accepts transactions: the relay, or a fallback that some path
+ * allows.
+ */
 export function upstreamCheck({
 	relay,
 	fallback,
@@ -162,7 +168,7 @@ export function upstreamCheck({
 	};
 }
 
-/** Says why the journal is in memory alone; boost serves all the same. */
+/** Reports why the journal is in memory only. Boost still serves. */
 export function journalCheck(store: Pick<SharedStore, "trouble">): ReadinessCheck {
 	return {
 		name: "journal",
@@ -170,7 +176,7 @@ export function journalCheck(store: Pick<SharedStore, "trouble">): ReadinessChec
 	};
 }
 
-/** Names the boost's part; it holds nothing up. */
+/** Names the boost instance's part; it never fails. */
 export function partCheck({ own }: PartStatus): ReadinessCheck {
 	return { name: "part", check: () => ({ ok: true, note: own }) };
 }

@@ -1,6 +1,7 @@
-// A body of boost's own making for a client's calls that can't be forwarded as they are: only some of a batch may be made, two
-// of them have the same id, or an upstream may not read or echo what the client wrote (ids of twenty digits, params that are
-// null). Its answer is given back under the client's ids, in the order of its calls.
+// A body of boost's own for a client's calls that can't be forwarded as they are. Only some of a
+// batch may be made, or two of them have the same id. Or an upstream may not read or echo the
+// client's text (ids of twenty digits, params that are null). The answer is returned under the
+// client's ids, in the order of its calls.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { errorText } from "../../shared/jsonrpc/answers.ts";
@@ -11,13 +12,13 @@ import { firstEntry, idIn, isList, nextEntry, type Span, scanValue } from "../..
 import { joinInTurns } from "../../shared/longText.ts";
 import { answerOf, parsed } from "../upstream/verdict.ts";
 
-/** A body with the ids of its calls, undefined for notifications: their places in it. */
+/** A body with the ids of its calls: their positions in it, undefined for notifications. */
 export interface OwnBody {
 	readonly body: string;
 	readonly ids: readonly (RpcId | undefined)[];
 }
 
-/** Bytes of an answer that are looked through in one turn of the event loop. */
+/** Bytes of an answer that are scanned before the event loop runs again. */
 const TURN_BYTES = 1024 * 1024;
 const NO_ANSWER = {
 	code: RPC_ERRORS.unavailable.code,
@@ -35,8 +36,8 @@ export function ownBody(calls: readonly ReceivedCall[], batch: boolean): OwnBody
 }
 
 /**
- * The answer to `calls` from `answer`, that to the {@link ownBody} of those not in `others`, which has the answers to the rest
- * (null: none is due). Null if nothing is to be answered.
+ * The answer to `calls`. `answer` is the answer to the {@link ownBody} of those not in `others`.
+ * `others` has the answers to the rest (null: none is due). Null if no answer is due.
  */
 export async function clientsAnswer(
 	calls: readonly ReceivedCall[],
@@ -70,10 +71,10 @@ export async function clientsAnswer(
 	return joinInTurns(batch ? ["[", ...pieces, "]"] : pieces);
 }
 
-/** An error for a whole batch is shorter. */
+/** Errors for a whole batch are shorter than this. */
 const LONGEST_ERROR = 64 * 1024;
 
-/** Where the answers are, by the texts of their ids. */
+/** The spans of the answers, by the texts of their ids. */
 async function answersById(answer: Buffer): Promise<Map<string, Span>> {
 	const found = new Map<string, Span>();
 	if (!isList(answer)) {

@@ -1,10 +1,11 @@
-// Boost's web pages: the paths that it serves itself, as the home page shows them, and the operator's page where there is a token.
+// Boost's web pages: the home page, with the paths that boost serves itself, and the operator's
+// page if a token is set.
 
 import type { Endpoint } from "../../shared/pages/endpoints.ts";
 import { createPages, type Pages } from "../../shared/pages/pages.ts";
 import { TRIP_REASONS } from "../domain/ports.ts";
 
-/** As the relay's own of these names; a test holds that. */
+/** The same as the relay's endpoints of these names, which a test checks. */
 export const ENDPOINTS: readonly Endpoint[] = [
 	{
 		path: "/fast",

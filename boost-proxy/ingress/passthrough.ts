@@ -55,7 +55,10 @@ export interface RelayPassThrough extends RequestProxy {
 
 /** Deadline for the first byte of an answer: routers in front allow 30 s. An answer that has begun has no deadline. */
 const FIRST_BYTE_MS = 28_000;
-/** Well below the 95 s for which the relay keeps idle connections, so that none is used that it is about to close. */
+/**
+ * Well below the 95 s for which the relay keeps idle connections, so that boost uses none that the
+ * relay is about to close.
+ */
 const IDLE_MS = 30_000;
 const MAX_IDLE = 256;
 
@@ -80,7 +83,7 @@ export function createPassThrough(
 		target,
 		agent,
 		changeOrigin: true,
-		// The path stays as sent: a base is prepended, nothing is resolved or decoded.
+		// The path stays as sent: a base is prepended, and nothing is resolved or decoded.
 		toProxy: true,
 		selfHandleResponse: true,
 		...(auth === undefined ? {} : { auth }),
@@ -134,7 +137,7 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 	return { target, auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` };
 }
 
-/** The answer to a request that can't be passed on; null if it can. */
+/** The answer to a request that can't be forwarded; null if it can. */
 function judge(request: IncomingMessage, breaker: Breaker): HttpAnswer | null {
 	const { method, headers } = request;
 	if (breaker.isUnavailable) {
@@ -173,7 +176,7 @@ class ProxiedRequest {
 		this.#dependencies = dependencies;
 	}
 
-	/** Sends the request by `send`, which calls `onError` for each error. */
+	/** Sends the request with `send`, which calls `onError` for each error. */
 	begin(send: (onError: () => void) => void): void {
 		const { response, passing } = this.#parts;
 		this.#send = send;
@@ -258,7 +261,10 @@ class ProxiedRequest {
 		} else this.#failed(this.#connected ? "reset" : "refused");
 	}
 
-	/** The relay may have closed an idle connection at that moment: a request without effects is sent once more. */
+	/**
+	 * The relay may have just closed an idle connection, so a request without effects is sent once
+	 * more.
+	 */
 	#mayRetry(): boolean {
 		const { method, headers } = this.#parts.request;
 		const isBare = headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;
@@ -299,7 +305,10 @@ class ProxiedRequest {
 	}
 }
 
-/** Whether it is the error of a proxy in front of the relay, which clients of the relay could not read: the relay's have an id. */
+/**
+ * Whether it is an error of a proxy in front of the relay, which the relay's clients could not
+ * parse. The relay's own answers have a request id.
+ */
 function isProxys({ statusCode = 0, headers }: IncomingMessage): boolean {
 	return (
 		statusCode >= 500 &&

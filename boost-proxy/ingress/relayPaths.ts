@@ -1,5 +1,5 @@
-// The relay's paths that boost streams to it. Boost must know them to tell, while the relay is down, what is not there from what
-// is not available.
+// The relay's paths that boost streams to it. While the relay is down, boost uses them to
+// distinguish unknown paths from unavailable ones.
 
 /** As the relay's routes write them. Boost's own paths are not here. */
 const PATHS: readonly string[] = [
@@ -25,7 +25,10 @@ export function isRelayPath(path: string): boolean {
 	return PATTERN.test(path);
 }
 
-/** Whether `path` is for the relay's operator, who needs it most while the relay is down but may still answer. */
+/**
+ * Whether `path` is for the relay's operator, who needs it most while the breaker is open but the
+ * relay may still answer.
+ */
 export function isOperatorPath(path: string): boolean {
 	return OPERATOR_PATTERN.test(path);
 }

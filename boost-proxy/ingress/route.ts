@@ -7,23 +7,23 @@ import { kindOf, maxParamsSizeOf, RELAY_ONLY } from "./methods.ts";
 export type Route =
 	| {
 			readonly kind: "forward";
-			/** The calls that go there; the others have errors of their own. */
+			/** The calls that are forwarded; the others get errors of their own. */
 			readonly wanted: readonly ReceivedCall[];
-			/** Whether only our relay may have them. */
+			/** Whether only our relay may get them. */
 			readonly relayOnly: boolean;
 			/** Whether the dispatcher serves them if no upstream answers. */
 			readonly mayDispatch: boolean;
 	  }
 	| { readonly kind: "dispatch" }
-	/** Only the relay could serve it, and is unavailable. */
+	/** Only the relay could serve it, and the relay is unavailable. */
 	| { readonly kind: "refuse" };
 
 interface RouteFacts {
 	readonly isWebsocket: boolean;
-	/** Whether its path is one that only the relay has. Such a body is never served otherwise. */
+	/** Whether only the relay has its path. Such a body is never served otherwise. */
 	readonly isRelays: boolean;
 	readonly isRelayUnavailable: boolean;
-	/** Whether the fallback, if there is one, takes arrays. */
+	/** Whether the fallback, if there is one, accepts arrays. */
 	readonly fallbackBatches: boolean;
 	/** Whether one upstream's answer to the call is complete. */
 	isComplete(call: ReceivedCall): boolean;
@@ -31,7 +31,10 @@ interface RouteFacts {
 
 const DISPATCH = { kind: "dispatch" } as const;
 
-/** A body is forwarded if every upstream understands each of its calls, or an error is its answer anyway. */
+/**
+ * A body is forwarded if every upstream understands each of its calls, or if a call gets an error
+ * anyway.
+ */
 export function routeOf({ calls, batch }: Pick<RpcBody, "calls" | "batch">, facts: RouteFacts): Route {
 	const { isWebsocket, isRelays, isRelayUnavailable } = facts;
 	// On websockets these calls use the client's own connection to the relay, which keeps their order.

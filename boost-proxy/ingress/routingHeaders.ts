@@ -25,7 +25,7 @@ export const BOOST_HEADERS: readonly string[] = [
 	"X-Request-Id",
 ];
 
-/** If neither an upstream nor the journal answered, boost did. */
+/** If neither an upstream nor the journal answered, the header names boost. */
 export function routingHeaders(routing: RoutingInfo, breaker: BreakerState): Record<string, string> {
 	const { answeredBy, attempts, dropped } = routing;
 	const headers: Record<string, string> = {
@@ -59,14 +59,20 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
 	"upgrade",
 ]);
 /**
- * Kept even if the client names them in `Connection`: without those that frame it, its body would be read as the next request on
- * the connection, and the id of the request is boost's by now.
+ * Kept even if the client names them in `Connection`. Without the framing headers, the relay would
+ * read the body as the next request on the connection. The request id is boost's own by now.
  */
 const KEPT: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "host", REQUEST_ID]);
-/** Headers that state the client's address, or authenticate boost, or which the relay believes only of boost. */
+/**
+ * Headers that state the client's address, authenticate boost, or are trusted by the relay only
+ * from boost.
+ */
 const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*|traceparent|tracestate)$/;
 
-/** A request's headers for the relay. `Expect` was answered by boost, and each name of JSON is sent as the usual one. */
+/**
+ * A request's headers for the relay. Boost has already answered `Expect`, and each name of JSON is
+ * sent as the usual one.
+ */
 export function towardsRelay(
 	headers: IncomingHttpHeaders,
 	/** `boostSecret`: makes the relay accept `address` as the client's. */
@@ -89,7 +95,10 @@ export function towardsRelay(
 	return kept;
 }
 
-/** An answer's headers for the client; `ours` override the relay's. Node frames the body again unless its length is known. */
+/**
+ * An answer's headers for the client; `ours` override the relay's. Node frames the body again
+ * unless its length is known.
+ */
 export function towardsClient(
 	headers: IncomingHttpHeaders,
 	ours: Readonly<Record<string, string>>,
@@ -111,10 +120,13 @@ function endToEnd(headers: IncomingHttpHeaders, dropped: (name: string) => boole
 	return kept;
 }
 
-/** An error before the answer began. `refused`: no connection; `proxy`: another's answer; else bytes may have been sent. */
+/**
+ * An error before the answer began. `refused`: no connection. `proxy`: a proxy answered instead of
+ * the relay. For the others, bytes may have been sent.
+ */
 export type ProxyError = "refused" | "reset" | "timeout" | "proxy";
 
-/** `status`: for what is no JSON-RPC. */
+/** `status`: for requests that are not JSON-RPC. */
 const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly reason: string }>> = {
 	refused: { status: 503, reason: "the relay cannot be reached" },
 	reset: { status: 502, reason: "the relay ended the connection" },
@@ -148,8 +160,9 @@ function answer(
 }
 
 /**
- * `answered` by the relay; `unavailable`: the breaker was open or no connection could be made; `failed`: the relay took the
- * request and did not answer; `gone`: the client disconnected first.
+ * `answered`: by the relay. `unavailable`: the breaker was open or no connection could be made.
+ * `failed`: the relay received the request and did not answer. `gone`: the client disconnected
+ * first.
  */
 export const PASS_OUTCOMES = ["answered", "unavailable", "failed", "gone"] as const;
 export type ProxyOutcome = (typeof PASS_OUTCOMES)[number];

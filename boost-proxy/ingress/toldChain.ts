@@ -1,5 +1,5 @@
-// The height of the chain that clients have received, by whichever upstream. It does not fall after a failover to one that is some
-// blocks behind. Bytes of other answers stay as they are.
+// The chain height that clients have received, from any upstream. It does not fall after a failover
+// to an upstream that is some blocks behind. Other answers keep their bytes.
 
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
@@ -18,34 +18,46 @@ interface ReadCall {
 }
 
 /**
- * How long the upstream that told the height must say less until that is believed, and how long any other, in ms. The relay has
- * waited before it says less.
+ * How long a lower height must last until it counts, in ms: from the upstream that gave the height,
+ * and from any other. The relay itself has already waited before it reports a lower height.
  */
 const OWN_MS = 5_000;
 const OTHER_MS = 30_000;
 const OTHER_SLOTS = 5;
 /** A longer answer to one call is no number. */
 const SHORT_BYTES = 512;
-/** Longer answers to batches are passed on as they are. */
+/** Longer answers to batches are forwarded unchanged. */
 const BATCH_BYTES = 256 * 1024;
-/** How many blocks the relay may be ahead of what the slots allow: a development chain makes blocks on request. */
+/**
+ * How many blocks the relay may be ahead of the number that the slots allow. A development chain
+ * makes blocks on request.
+ */
 const AHEAD_BLOCKS = 128;
-/** In the bytes of an answer, which was judged already; within another text its quotes would have backslashes before them. */
+/**
+ * Matches the bytes of an answer that was already validated. Within another text, backslashes would
+ * precede its quotes.
+ */
 const HEIGHT = /"result": ?"(0x[0-9a-f]{1,12})"/;
 
 export class ToldChain implements ToldHeads {
 	readonly #head: ToldHead;
 	readonly #slot: SlotLength;
 	readonly #clock: Clock;
-	/** The relay's last higher head, and since when it is known (monotonic ms): no head can be more slots ahead of it than have passed. */
+	/**
+	 * The relay's last higher head, and since when it is known (monotonic ms). No head can be ahead
+	 * of it by more slots than have passed.
+	 */
 	#anchor: { readonly number: number; readonly since: number } | null = null;
-	/** Since when the relay reports nothing but more than that, in monotonic ms; null: its last head was possible. */
+	/**
+	 * Since when the relay has reported only higher heads than that, in monotonic ms; null: its last
+	 * head was possible.
+	 */
 	#beyondSince: number | null = null;
 
 	constructor({ slot }: { readonly slot: SlotLength }, dependencies: { readonly clock: Clock }) {
 		const waits = {
 			ownMs: OWN_MS,
-			// Read each time, since a slot's length is learnt.
+			// Read each time, since the length of a slot is learnt.
 			get otherMs() {
 				return Math.max(OTHER_MS, OTHER_SLOTS * slot.ms);
 			},
@@ -63,14 +75,14 @@ export class ToldChain implements ToldHeads {
 		return this.#head.number;
 	}
 
-	/** The body that the client gets for `calls`: with no lower height than before. */
+	/** The body that the client gets for `calls`, with no lower height than before. */
 	checked(calls: readonly ReadCall[], batch: boolean, answer: ReadAnswer): Buffer | string {
 		const { body, status } = answer;
 		if (status !== 200 || !calls.some(isHeight)) return body;
 		return batch ? this.#batch(calls, answer) : this.#single(calls[0]?.id, answer);
 	}
 
-	/** Of one eth_blockNumber, the read that wallets make most often. */
+	/** Checks the answer to one eth_blockNumber, the read that wallets make most often. */
 	#single(id: RpcId | undefined, { body, by }: ReadAnswer): Buffer | string {
 		const told = body.length <= SHORT_BYTES ? HEIGHT.exec(body.toString("latin1")) : null;
 		if (told === null) return body;
@@ -98,16 +110,18 @@ export class ToldChain implements ToldHeads {
 		return heights.size === 0 ? body : rebuilt(calls, answers, heights);
 	}
 
-	/** `by` says that `number` is its head. Returns what clients are told. */
+	/** `by` reports `number` as its head. Returns the head for clients. */
 	#tell(number: number, by: UpstreamName): number {
 		const now = this.#clock.monotonic();
 		const { number: known, since } = this.#anchor ?? { number: Number.POSITIVE_INFINITY, since: now };
 		const most = known + 1 + Math.floor((now - since) / this.#slot.ms);
 		if (by !== "relay") return this.#head.tell(Math.min(number, most), by);
-		// One of several nodes may make it up. Where a node catches up, or boost slept, it lasts.
+		// One of several nodes may invent a head. If a node catches up, or boost was suspended, the
+		// head lasts.
 		this.#beyondSince = number > most + AHEAD_BLOCKS ? (this.#beyondSince ?? now) : null;
 		if (this.#beyondSince !== null && now - this.#beyondSince < OWN_MS) return this.height ?? known;
-		// Until the relay has answered there is only the fallback's word, which ends with the outage.
+		// Until the relay has answered, only the fallback's height is known, which no longer counts
+		// after the outage.
 		if (this.#anchor === null && this.#head.by === "fallback") this.#head.restart(number, by);
 		const height = this.#head.tell(number, by);
 		if (height === number && this.#anchor?.number !== number) this.#anchor = { number, since: now };

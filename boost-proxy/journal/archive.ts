@@ -1,5 +1,5 @@
-// The archive: rows that ended, on disk. In memory is only which hashes there are, in a few bytes each; a row is looked up by its
-// hash, and found by its kind and the time of its end to be dropped.
+// The archive: rows that ended, on disk. Memory only has the set of their hashes, a few bytes each.
+// A row is looked up by its hash. To be dropped, it is found by its kind and the time of its end.
 
 import { randomInt } from "node:crypto";
 import { archivedKey, hashIn, keysByTime } from "../../shared/kv/archive.ts";
@@ -8,22 +8,28 @@ import { type Logger, safeError } from "../../shared/log.ts";
 import type { Row } from "../domain/row.ts";
 import { BY_TIME, decodeArchived, ENDED, type EndedKind } from "./records.ts";
 
-/** Hex digits of a hash by which it is known: 52 bits, which a number holds. Two of 200,000 agree once in 200,000 processes. */
+/**
+ * Number of hex digits that identify a hash: 52 bits, which a number holds. Two of 200,000 agree
+ * once in 200,000 processes.
+ */
 const DIGITS = 13;
 
 export interface ArchiveDependencies {
 	readonly kv: KeyValueStore;
 	readonly log: Logger;
-	/** Called for each reading that failed. */
+	/** Called for each failed read. */
 	readonly onFault?: () => void;
 }
 
-/** Reads only: what ends, and what is dropped, the journal writes with the rest of the row. */
+/** Only reads. The journal writes ends and deletions with the rest of the row. */
 export class Archive {
 	readonly #dependencies: ArchiveDependencies;
-	/** Of all rows that ended, also of those that are not settled yet. */
+	/** All rows that ended, including those that are not settled yet. */
 	readonly #hashes = new Set<number>();
-	/** Which digits of a hash count. Nobody knows them, so nobody can make a transaction that agrees with another one. */
+	/**
+	 * Which digits of a hash count. Nobody knows them, so nobody can make a transaction that collides
+	 * with another one.
+	 */
 	readonly #from = 2 + randomInt(64 - DIGITS);
 	#isFailing = false;
 
@@ -31,7 +37,7 @@ export class Archive {
 		this.#dependencies = dependencies;
 	}
 
-	/** Learns which rows there are, without reading them. Rejects if the store fails. */
+	/** Reads which rows there are, without reading the rows. Rejects if the store fails. */
 	async open(): Promise<void> {
 		for await (const [key] of this.#dependencies.kv.range(...prefixRange(BY_TIME))) this.add(hashIn(key));
 	}
@@ -60,7 +66,9 @@ export class Archive {
 		return Number.parseInt(hash.slice(this.#from, this.#from + DIGITS), 16);
 	}
 
-	/** The settled row of a hash; null if there is none that can be read. Rejects if the store fails. */
+	/**
+	 * The settled row of a hash; null if there is none that is readable. Rejects if the store fails.
+	 */
 	async read(hash: string): Promise<Row | null> {
 		const value = await this.#reading(this.#dependencies.kv.get(archivedKey(hash)));
 		try {
@@ -74,17 +82,20 @@ export class Archive {
 		}
 	}
 
-	/** Keys of the index by time, oldest first: of rows that ended before `until` (ms since the epoch); null: of all. */
+	/**
+	 * Keys of the index by time, oldest first, of rows that ended before `until` (ms since the
+	 * epoch); null: of all rows.
+	 */
 	oldest(kind: EndedKind, until: number | null, limit: number): Promise<readonly string[]> {
 		return this.#reading(keysByTime(this.#dependencies.kv, ENDED[kind], { until }, limit));
 	}
 
-	/** The same, of rows that ended at `from` or later, or before the chain's time was known. */
+	/** The same for rows that ended at `from` or later, or before the chain's time was known. */
 	latest(kind: EndedKind, from: number, limit: number): Promise<readonly string[]> {
 		return this.#reading(keysByTime(this.#dependencies.kv, ENDED[kind], { from }, limit));
 	}
 
-	/** Removes keys of the index that are of no row's end. */
+	/** Removes keys of the index that belong to no row's end. */
 	discard(keys: readonly string[]): Promise<void> {
 		return this.#dependencies.kv.write(keys.map((key) => ({ key, value: null })));
 	}

@@ -1,5 +1,6 @@
-// Checks that the journal has this version's format and belongs to the upstreams' chain, whose id is asked for until it is
-// answered. A journal of another chain stops the start, or is logged as an error if the id becomes known later.
+// Checks that the journal has this version's format and belongs to the upstreams' chain. Their
+// chain id is queried until it is answered. A journal of another chain stops the start, or is
+// logged as an error if the id becomes known later.
 
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
@@ -31,7 +32,7 @@ export interface BindingDependencies {
 	readonly log: Logger;
 }
 
-/** Binds a journal to the chain as soon as that is known. */
+/** Binds a journal to the chain as soon as the chain is known. */
 export class ChainBinding {
 	readonly #kv: KeyValueStore;
 	/** The chain id stored in the journal; null if there is none yet. */
@@ -50,19 +51,28 @@ export class ChainBinding {
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 
-	/** Whether another journal has the same format, and is of no other chain. Rejects if its store fails. */
+	/**
+	 * Whether another journal has the same format and belongs to no other chain. Rejects if its store
+	 * fails.
+	 */
 	async fits(other: KeyValueStore): Promise<boolean> {
 		if (!(await hasFormat(other))) return false;
 		const kept = (await other.get(CHAIN_KEY))?.toString("utf8");
 		return kept === undefined || this.chainId === null || BigInt(kept) === this.chainId;
 	}
 
-	/** As the node or our relay answered, else as the journal has it: never by a fallback's word. Null until it is known. */
+	/**
+	 * The id from the node or our relay, else from the journal, but never from a fallback. Null until
+	 * it is known.
+	 */
 	get chainId(): bigint | null {
 		return this.#chainId ?? (this.#kept === null ? null : BigInt(this.#kept));
 	}
 
-	/** Asks once, and goes on in the background if there is no answer. Rejects for a journal of another chain. */
+	/**
+	 * Queries once, and continues in the background if there is no answer. Rejects for a journal of
+	 * another chain.
+	 */
 	async start(dependencies: BindingDependencies): Promise<void> {
 		const { clock, background, log, chain } = dependencies;
 		const { signal } = this.#stopping;
@@ -92,7 +102,7 @@ export class ChainBinding {
 		if (this.#kept !== null && this.#kept !== asked) throw new OtherChainError(this.#kept, asked);
 		if (this.#kept === null) {
 			const write = this.#kv.write([{ key: CHAIN_KEY, value: Buffer.from(asked) }]);
-			// A failed write is logged elsewhere and tried again.
+			// A failed write is logged elsewhere and retried.
 			if (
 				!(await write.then(
 					() => true,

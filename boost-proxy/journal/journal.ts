@@ -1,5 +1,5 @@
-// Writes rows to a key-value store, and reads those that have something left to do at the start. What could not be written is
-// kept in memory and written again.
+// Writes rows to a key-value store. At the start, reads those that still have work left. Failed
+// writes stay in memory and are retried.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
@@ -8,22 +8,22 @@ import { keepsBytes, type Row } from "../domain/row.ts";
 import { RowReader } from "./readRows.ts";
 import { BIRTH, keyOf, keysOf, type RowKey, rawOfBirth, recordsOf, STATE } from "./records.ts";
 
-/** Between two tries to write what could not be written, in ms. */
+/** Delay before failed writes are retried, in ms. */
 const RETRY_MS = 1_000;
-/** Records of one such try; if it comes through, the others follow at once. */
+/** Records per retry. If it succeeds, the others follow at once. */
 const RETRY_BATCH = 100;
 const NONE: readonly string[] = Object.freeze([]);
 
 /** The latest state of a hash that is not known to be on disk. */
 interface Dirty {
 	readonly row: Row | null;
-	/** Bytes that are not on disk yet; null if they are, or are of no use. */
+	/** Bytes that are not on disk yet; null if they are, or are no longer needed. */
 	readonly raw: Buffer | null;
-	/** Under which earlier states may be on disk. */
+	/** Keys under which earlier states may be on disk. */
 	readonly earlier: readonly string[];
 }
 
-/** What the store has been given. */
+/** A state that was passed to the store. */
 interface Writing {
 	readonly one: Dirty;
 	/** Whether it is on disk. */
@@ -34,23 +34,24 @@ export interface JournalDependencies {
 	readonly kv: KeyValueStore;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Called for each write that failed. */
+	/** Called for each failed write. */
 	readonly onFault?: () => void;
 }
 
 /**
- * What changes in one turn is one record of each row, and each record is of the whole row: so the last one that is written is the
- * newest state, whichever failed before it. The store groups them into commits.
+ * All changes of a row before the next flush become one record, and each record has the whole row.
+ * So the last record written is the newest state, even if an earlier write failed. The store groups
+ * records into commits.
  */
 export class Journal {
 	readonly #dependencies: JournalDependencies;
-	/** What the store gets when this turn is over, by hash. */
+	/** States that the next flush passes to the store, by hash. */
 	readonly #dirty = new Map<string, Dirty>();
-	/** When it gets that; null: nothing is dirty. */
+	/** Resolves after that flush; null: nothing is dirty. */
 	#flushing: Promise<void> | null = null;
-	/** The latest that it has got of each hash, and has not written yet. */
+	/** The latest state of each hash that was passed to the store but is not written yet. */
 	readonly #writing = new Map<string, Writing>();
-	/** What could not be written, and has not changed since. */
+	/** States whose write failed and that have not changed since. */
 	readonly #failed = new Map<string, Dirty>();
 	#isFailing = false;
 	#retry: Timer | null = null;
@@ -66,7 +67,10 @@ export class Journal {
 		return !this.#isFailing;
 	}
 
-	/** Number of rows whose latest state is in memory only; one that changes while it is written counts twice. */
+	/**
+	 * Number of rows whose latest state is in memory only. A row that changes while it is written
+	 * counts twice.
+	 */
 	get unwritten(): number {
 		return this.#dirty.size + this.#writing.size + this.#failed.size;
 	}
@@ -81,17 +85,18 @@ export class Journal {
 	}
 
 	/**
-	 * Writes the records of a row that was `before`; null deletes them. `raw`: the transaction's bytes, if they are not on disk yet.
+	 * Writes the records of a row that was `before`; null deletes them. `raw`: the transaction's
+	 * bytes, if they are not on disk yet.
 	 */
 	write(before: Row | null, row: Row | null, raw?: Buffer): void {
 		const hash = row?.hash ?? before?.hash ?? "";
 		const last = this.#inMemory(hash);
-		// What is merged with this was not given to the store.
+		// The state that this one replaces was not passed to the store.
 		const isMerged = this.#dirty.has(hash);
 		let earlier = last?.earlier ?? NONE;
 		const replaced = last === null ? before : isMerged ? null : last.row;
 		if (replaced !== null) earlier = [...new Set([...earlier, ...keysOf(replaced)])];
-		// If they were or may have been written, they are written again, since that may have failed.
+		// Bytes that were or may have been written are written again, since that write may have failed.
 		const kept = raw === undefined ? (last?.raw ?? null) : ownBytes(raw);
 		this.#failed.delete(hash);
 		this.#dirty.set(hash, { row, raw: keepsBytes(row) ? kept : null, earlier });
@@ -103,14 +108,14 @@ export class Journal {
 		return this.#inMemory(hash) !== null;
 	}
 
-	/** True if the last write of a hash has succeeded, or once it has; false if it fails. */
+	/** True if the last write of a hash has succeeded, or as soon as it has; false if it fails. */
 	written(hash: string): Promise<boolean> | true {
 		if (this.#dirty.has(hash)) return this.#flush().then(() => this.written(hash));
 		if (this.#failed.has(hash)) return Promise.resolve(false);
 		return this.#writing.get(hash)?.written ?? true;
 	}
 
-	/** The bytes of a row that keeps them, else null. Rejects if they can't be read. */
+	/** The bytes of a row that keeps them, else null. Rejects if they are unreadable. */
 	async raw(key: RowKey): Promise<Buffer | null> {
 		const kept = this.#inMemory(key.hash)?.raw ?? null;
 		if (kept !== null) return kept;
@@ -118,7 +123,7 @@ export class Journal {
 		return birth === null ? (this.#inMemory(key.hash)?.raw ?? null) : rawOfBirth(birth);
 	}
 
-	/** Tries once more to write what could not be written. The store waits for writes in progress. */
+	/** Retries failed writes once more. The store waits for writes in progress. */
 	async close(): Promise<void> {
 		this.#closed = true;
 		this.#retry?.cancel();
@@ -126,7 +131,7 @@ export class Journal {
 		await this.#tryAgain(this.#failed.size);
 	}
 
-	/** The latest state of a hash, if it is not known to be on disk. */
+	/** The latest state of a hash, unless it is known to be on disk. */
 	#inMemory(hash: string): Dirty | null {
 		return this.#dirty.get(hash) ?? this.#failed.get(hash) ?? this.#writing.get(hash)?.one ?? null;
 	}
@@ -166,7 +171,7 @@ export class Journal {
 	}
 
 	#failedFor(hash: string, writing: Writing, thrown: unknown): false {
-		// Otherwise a later write of it counts.
+		// Otherwise a later write of the hash counts.
 		if (this.#writing.get(hash) === writing) {
 			this.#writing.delete(hash);
 			if (!this.#dirty.has(hash)) this.#failed.set(hash, writing.one);
@@ -194,13 +199,16 @@ export class Journal {
 		});
 	}
 
-	/** One first, so that a disk that still fails is not asked for everything. */
+	/** Retries one record first, so that a disk that still fails does not get all of them. */
 	async #retryAll(): Promise<void> {
 		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH)
 			if (!(await this.#tryAgain(count))) return;
 	}
 
-	/** Writes up to `count` of what could not be written, those that waited longest first. Returns whether all came through. */
+	/**
+	 * Writes up to `count` of the failed states, those that waited longest first. Returns whether all
+	 * writes succeeded.
+	 */
 	async #tryAgain(count: number): Promise<boolean> {
 		const some = [...this.#failed].slice(0, count);
 		for (const [hash, one] of some) {
@@ -215,7 +223,7 @@ export class Journal {
 
 function changesOf({ row, raw, earlier }: Dirty): Change[] {
 	const changes: Change[] = row === null ? [] : [...recordsOf(row, raw)];
-	// Bytes that are on disk stay there, with the state at the time of their writing.
+	// Bytes on disk stay there, with the state at the time of their writing.
 	const kept = row === null || raw !== null ? changes.map(({ key }) => key) : keysOf(row);
 	for (const key of earlier) if (!kept.includes(key)) changes.push({ key, value: null });
 	return changes;

@@ -1,5 +1,5 @@
-// Reads rows from their records: at the start all of the journal, later some of another part's. Records that can't be read are
-// logged and left out, since one bad record must not keep boost from the others.
+// Reads rows from their records: at the start the whole journal, later rows of another part.
+// Unreadable records are logged and left out, since one bad record must not block the others.
 
 import { type Logger, safeError } from "../../shared/log.ts";
 import { isLive, isSettled, keepsBytes, type Row } from "../domain/row.ts";
@@ -14,11 +14,11 @@ import {
 	STATE,
 } from "./records.ts";
 
-/** One journal's rows, which it is given as records: those of births before those of states. */
+/** The rows of one journal, from its records. Birth records come before state records. */
 export class RowReader {
 	readonly #log: Logger;
 	readonly #withBytes: boolean;
-	/** By id and hash: a hash that came again while an earlier record could not be read has two. */
+	/** By id and hash. A hash that came again while an earlier record was unreadable has two rows. */
 	readonly #rows = new Map<string, Row>();
 	readonly #lengths = new Map<string, number>();
 	readonly #raws = new Map<string, Buffer>();
@@ -36,7 +36,9 @@ export class RowReader {
 		return this.#lastId;
 	}
 
-	/** A record; the state record of a transaction overrides its birth record, if it can be read. */
+	/**
+	 * Adds a record. The state record of a transaction overrides its birth record, if it is readable.
+	 */
 	take(text: string, value: Buffer): void {
 		const prefix = text.startsWith(BIRTH) ? BIRTH : text.startsWith(STATE) ? STATE : null;
 		if (prefix === null) return;
@@ -54,7 +56,7 @@ export class RowReader {
 	}
 
 	#birth(place: string, key: RowKey, value: Buffer): Row {
-		// If the rest is malformed, its state may be whole.
+		// Even if the rest is malformed, the state record may be whole.
 		const raw = rawOfBirth(value);
 		this.#lengths.set(place, raw.length);
 		const row = decodeBirth(key, value);

@@ -26,10 +26,11 @@ import {
 	statesAt,
 } from "../domain/row.ts";
 
-// Keys. A row with something left to do has records by its id and hash, all of which are read at the start: the birth record is
-// written on arrival, the row and its bytes; the state record is the row after later changes, without the bytes, and overrides
-// the birth record. A settled row is archived: it has only a record by its hash, which is looked up. All that ended have an entry
-// in the index by kind and time, through which they are dropped.
+// Keys. A row with work left has records by its id and hash, all of which are read at the start.
+// The birth record is written on arrival: the row and its bytes. The state record is the row after
+// later changes, without the bytes, and overrides the birth record. A settled row is archived: it
+// only has a record by its hash, which is looked up. All ended rows have an entry in the index by
+// kind and time, which finds them when they are dropped.
 export const BIRTH = "b/";
 export const STATE = "s/";
 export const BY_TIME = "x/";
@@ -41,7 +42,7 @@ export type RowKey = Pick<Row, "id" | "hash">;
 /** Rows that their users ended are dropped after all others. */
 export const ENDED_KINDS = ["others", "byUser"] as const;
 export type EndedKind = (typeof ENDED_KINDS)[number];
-/** Where the index by time has what ended so. */
+/** Prefixes of the index by time, for each kind of end. */
 export const ENDED: Readonly<Record<EndedKind, string>> = { others: `${BY_TIME}o/`, byUser: `${BY_TIME}u/` };
 
 export function keyOf(prefix: string, { id, hash }: RowKey): string {
@@ -54,13 +55,16 @@ export function readKey(prefix: string, key: string): RowKey {
 	return { id: Number.parseInt(id, 36), hash };
 }
 
-/** The key of an ended row in the index by time. One that ended before the chain's time was known counts as the latest. */
+/**
+ * The key of an ended row in the index by time. A row that ended before the chain's time was known
+ * counts as the latest.
+ */
 export function indexKey(row: Row): string {
 	const { hash, endedAt } = row;
 	return timeKey(ENDED[isEndedByUser(row) ? "byUser" : "others"], endedAt === 0 ? LATEST_MS : endedAt, hash);
 }
 
-/** All keys under which there may be something of a row in this state. */
+/** All keys that may exist for a row in this state. */
 export function keysOf(row: Row): readonly string[] {
 	if (isSettled(row)) return [archivedKey(row.hash), indexKey(row)];
 	const state = keyOf(STATE, row);
@@ -68,7 +72,7 @@ export function keysOf(row: Row): readonly string[] {
 	return isLive(row) ? keys : [...keys, indexKey(row)];
 }
 
-/** What is written of a row; `raw`: its bytes, if they are not on disk yet. */
+/** The records to write for a row. `raw`: its bytes, if they are not on disk yet. */
 export function recordsOf(row: Row, raw: Buffer | null): readonly Change[] {
 	const isOver = isSettled(row);
 	const key = isOver ? archivedKey(row.hash) : keyOf(raw === null ? STATE : BIRTH, row);
@@ -106,8 +110,9 @@ function isSameState(one: DeliveryState, other: DeliveryState): boolean {
 }
 
 /**
- * Whether the fallback has acknowledged what the relay has, or may have, too. Of a fallback that is the only holder nothing is
- * stored: it counts as sure, and an acknowledgement costs no second write.
+ * Whether the fallback has acknowledged a row that the relay has, or may have, too. If only the
+ * fallback has the row, nothing is stored. It then counts as sure, and an acknowledgement costs no
+ * second write.
  */
 function isFallbackSure({ at }: Row): boolean {
 	return at.fallback.presence === "has" && isHolder(at.relay);
@@ -146,7 +151,7 @@ export function rawOfBirth(value: Buffer): Buffer {
 	return Buffer.from(rawIn(value));
 }
 
-/** What is stored of a row; JSON leaves out what is undefined. */
+/** The stored form of a row; JSON leaves out undefined fields. */
 function storedOf(row: Row): Stored {
 	const { from, nonce, fields, path, address, desired, endedAt } = row;
 	const both = {
@@ -163,12 +168,12 @@ function storedOf(row: Row): Stored {
 	return { ...both, ending: desired, endedAt, cancelsPendingAt: cancelsPendingAt(row), signed };
 }
 
-/** Of rows that ended and can't be reopened. */
+/** The stored fields of rows that ended and can't be reopened. */
 function pastOf({ search, receivedAt, at }: Row): StoredPast {
 	return { search, receivedAt, relay: at.relay.presence, fallback: at.fallback.presence };
 }
 
-/** Of live rows and of mined rows that can be reopened. */
+/** The stored fields of live rows and of mined rows that can be reopened. */
 function openOf(row: Row): StoredOpen {
 	const { search, softCancellations, receivedAt, acknowledged, aliveUntil, ownersPending } = row;
 	return {
@@ -212,7 +217,7 @@ interface StoredOpen {
 	readonly ownersPending?: true | undefined;
 }
 
-/** `relay`, `fallback`: what each had of it at its end. */
+/** `relay`, `fallback`: the presence at each upstream when the row ended. */
 interface StoredPast extends Readonly<Record<UpstreamName, Presence>> {
 	readonly search: string;
 	readonly receivedAt: number;
@@ -230,7 +235,8 @@ interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly cancelsPendingAt?: readonly UpstreamName[];
 }
 
-// Checked by hand: there may be a hundred thousand at the start, and a schema takes five times as long.
+// Checked by hand. There may be a hundred thousand at the start, and a schema takes five times as
+// long.
 function isStored(read: unknown): read is Stored {
 	const {
 		from,
@@ -311,9 +317,10 @@ function endStates(past: StoredPast, cancelsAt: readonly UpstreamName[]): Row["a
 }
 
 /**
- * The earlier process may have ended before the fallback's verdict on a row that the relay has too: then it is sent again. What the
- * fallback has acknowledged is not: it may refuse a second copy for want of room, say, and then would not count as a holder any
- * more, which a cancel must reach.
+ * The earlier process may have ended before the fallback's verdict on a row that the relay has too.
+ * Such a row is sent again. A row that the fallback has acknowledged is not sent again. The
+ * fallback may refuse a second copy, for example for lack of room. It would then no longer count as
+ * a holder, and a cancel would miss it.
  */
 function statesOf(
 	{
