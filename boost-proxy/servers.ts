@@ -67,7 +67,7 @@ export interface ServersParts {
 	readonly traces: Traces;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
-	/** Whose rules hold in the next block. */
+	/** The fork whose rules apply in the next block. */
 	readonly fork: () => Fork;
 	/** This boost's entry in `Via`. */
 	readonly via: string;

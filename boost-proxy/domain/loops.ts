@@ -8,8 +8,8 @@ import type { ClientAddress, ReadAddress } from "../../shared/client.ts";
 import { type HttpAnswer, rpcErrorAnswer } from "../../shared/http/messages.ts";
 
 /**
- * The status of the answer to a request that has come back, and the header by which a boost
- * instance recognizes that answer.
+ * The status of the answer to a request that has come back, and the header by which other instances
+ * recognize that answer.
  */
 export const LOOP_STATUS = 508;
 export const LOOP_HEADER = "x-boost-loop";

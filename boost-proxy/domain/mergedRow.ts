@@ -17,7 +17,7 @@ import {
 	statesAt,
 } from "./row.ts";
 
-/** Presences at an upstream, from the one that says most to the one that says least. */
+/** Presences at an upstream, from most to least informative. */
 const MOST_KNOWN: readonly Presence[] = [
 	"has",
 	"given",
@@ -38,7 +38,7 @@ export function mergedRow(own: Row, other: Row): Row | null {
 	if (isEndedByUser(own)) return cancelledAt(own, [...holdersOf(other), ...cancelsPendingAt(other)]);
 	if (isLive(own)) {
 		if (!isEndedByUser(other)) return own;
-		// Another address has submitted it anew since.
+		// Another address has submitted it again since.
 		if (isRevivable(other) && own.receivedAt > other.endedAt) return own;
 		const ended = endRow(own, other.desired as "cancelled" | "replaced", other.endedAt, holdersOf(own));
 		return cancelledAt({ ...ended, bySender: other.bySender }, cancelsPendingAt(other));

@@ -1,5 +1,6 @@
-// The owners of rows: who may cancel a row, which terms apply to all owners, and how rows change as
-// owners join or withdraw. The relay uses the same rules of ownership (shared/ownership.ts). Pure.
+// The owners of rows: who may cancel a row, and which terms apply to all owners. Also how rows
+// change as owners join or withdraw. The relay uses the same rules of ownership
+// (shared/ownership.ts). Pure.
 
 import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import {

@@ -248,8 +248,8 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	/**
-	 * Opens the breaker at once if clients of two networks met the fault and another upstream is
-	 * available. Otherwise it opens only if boost's own check fails, too.
+	 * Opens the breaker at once if clients of two networks met the fault, unless it {@link isAlone}
+	 * and the fault is no loop. Otherwise it opens only if boost's own check fails, too.
 	 */
 	#follow({ reason, isShared }: Suspicion): void {
 		if (isShared && (reason === "loop" || !isAlone(this.#ruleInput))) this.#trip(reason);
@@ -374,7 +374,7 @@ export class UpstreamBreaker implements Breaker {
 	#probedOut(outcome: ProbeOutcome): void {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
-		// The latest cause matters to the operator: the one that opened it may be over.
+		// The operator needs the latest cause: the first one may be over.
 		const reason = outcome === "ok" ? this.#reason : outcome;
 		const isCareful = this.#isProven && !isAlone(this.#ruleInput);
 		const isProof = this.#successes >= (isCareful ? probeSuccesses : 1);
@@ -407,10 +407,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#dependencies.onTrip(reason);
 	}
 
-	/**
-	 * The cause that keeps it open may differ from the one that opened it: a starting relay first
-	 * refuses connections.
-	 */
+	/** The cause may change while it is open: a starting relay first refuses connections. */
 	#logCause(reason: ProbeOutcome & TripReason): void {
 		const hint = this.#hint;
 		const cause = `${reason} ${hint}`;

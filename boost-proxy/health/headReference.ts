@@ -34,8 +34,8 @@ export interface HeadReferenceDependencies {
 }
 
 /**
- * The shortest time between two reads of the head, in ms, and the number of failed rounds after
- * which the last head is ignored.
+ * The shortest time between two reads of the head, in ms. The last head is ignored after that many
+ * failed rounds.
  */
 const LEAST_MS = 1_000;
 const FRESH_ROUNDS = 3;

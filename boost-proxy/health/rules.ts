@@ -153,7 +153,7 @@ export function countsAsFault(
 ): outcome is Fault {
 	switch (outcome) {
 		case "answered":
-		// Aborted by boost or its client, which says nothing about the upstream.
+		// Aborted by boost or its client, which proves nothing about the upstream.
 		case "aborted":
 		// Counted by the rule for storms.
 		case "internal":
@@ -196,8 +196,8 @@ function isStorm({ figures, settings: { upstream, storm }, isProbation }: RuleIn
 }
 
 /**
- * The event that a new request must wait for, since it would only hang like the others: a probe, or
- * an answer to a submission. Null if it may be sent at once.
+ * The event that a new request must wait for: a probe, or an answer to a submission. Otherwise it
+ * would only hang like the others. Null if it may be sent at once.
  */
 export function mustWaitFor(kind: AttemptKind, health: RuleInput): "probe" | "answer" | null {
 	const { all, submissions } = health.figures;

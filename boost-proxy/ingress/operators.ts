@@ -55,7 +55,7 @@ export interface BoostStatus {
 	};
 }
 
-/** This boost among those on its database. */
+/** This boost instance among those on its database. */
 export interface PartStatus {
 	/** The name of its part of the journal. */
 	readonly own: string;

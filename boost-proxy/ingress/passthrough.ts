@@ -56,8 +56,8 @@ export interface RelayPassThrough extends RequestProxy {
 /** Deadline for the first byte of an answer: routers in front allow 30 s. An answer that has begun has no deadline. */
 const FIRST_BYTE_MS = 28_000;
 /**
- * Well below the 95 s for which the relay keeps idle connections, so that boost uses none that the
- * relay is about to close.
+ * Well below the 95 s for which the relay keeps idle connections. So boost uses none that the relay
+ * is about to close.
  */
 const IDLE_MS = 30_000;
 const MAX_IDLE = 256;

@@ -70,8 +70,8 @@ const KEPT: ReadonlySet<string> = new Set(["content-length", "transfer-encoding"
 const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*|traceparent|tracestate)$/;
 
 /**
- * A request's headers for the relay. Boost has already answered `Expect`, and each name of JSON is
- * sent as the usual one.
+ * A request's headers for the relay. Boost has already answered `Expect`. Any JSON content type
+ * becomes application/json.
  */
 export function towardsRelay(
 	headers: IncomingHttpHeaders,

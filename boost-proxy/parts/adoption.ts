@@ -1,5 +1,6 @@
-// Takes over the part of a boost that is gone: its rows become this one's own, as if it had read them at its start. Each moves in
-// one transaction, so that a crash on the way leaves every row in one part.
+// Adopts the part of a boost instance that is gone. Its rows become this instance's own, as if it
+// had read them at its start. Each row moves in one transaction, so that a crash in between leaves
+// every row in one part.
 
 import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import { type KeyValueStore, type LeftPart, prefixRange } from "../../shared/kv/port.ts";
@@ -9,17 +10,20 @@ import { RowReader } from "../journal/readRows.ts";
 import { BIRTH, BY_TIME, decodeArchived, keysOf, STATE } from "../journal/records.ts";
 import type { Rows } from "../rows/rows.ts";
 
-/** Rows of one transaction. */
+/** The number of rows per transaction. */
 const AT_ONCE = 200;
 
 export interface Adopted {
-	/** Rows with something left to do. */
+	/** Rows that still have work left. */
 	readonly open: readonly Row[];
 	/** Rows of the archive. */
 	readonly archived: number;
 }
 
-/** Moves everything from `left` into this boost's part and into `rows`. Rejects if the store fails, or belongs to another by now. */
+/**
+ * Moves everything from `left` into this instance's part and into `rows`. Rejects if the store
+ * fails, or if another instance has the part by now.
+ */
 export async function adopt(
 	left: LeftPart,
 	{ rows, log }: { readonly rows: Rows; readonly log: Logger },
@@ -62,7 +66,7 @@ async function adoptSome(
 	await rows.takeIn(moved);
 }
 
-/** Settled rows, by their keys in the index by time. */
+/** Moves settled rows, by their keys in the index by time. */
 async function adoptArchived(left: LeftPart, rows: Rows, indexKeys: readonly string[]): Promise<void> {
 	const fresh: string[] = [];
 	for (const key of indexKeys) {
@@ -81,7 +85,7 @@ async function adoptArchived(left: LeftPart, rows: Rows, indexKeys: readonly str
 	rows.takeInArchived(hashes);
 }
 
-/** Null if there is none that can be read. */
+/** Null if there is no readable one. */
 async function archivedRow(kv: KeyValueStore, hash: string): Promise<Row | null> {
 	const value = await kv.get(archivedKey(hash));
 	try {

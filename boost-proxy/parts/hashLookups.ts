@@ -1,5 +1,6 @@
-// Looks up transactions by hash in all parts. A client has one query in flight, which asks for all that it waits for, and the
-// client that has used least is served next: however many unknown hashes one asks for, the others' look-ups hardly wait.
+// Looks up transactions by hash in all parts. A client has one query in flight, which covers all
+// hashes that it waits for. The client that has used least is served next. So many unknown hashes
+// from one client hardly delay the others.
 
 import { type Clock, nextTurn, within } from "../../shared/clock.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -7,12 +8,12 @@ import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { PartRecord, StoreParts } from "../../shared/kv/port.ts";
 import { FairScheduler } from "../../shared/shares/scheduler.ts";
 
-/** Hashes of one query at most. */
+/** The maximum number of hashes in one query. */
 const MAX_HASHES = 64;
-/** Hashes that a client waits for at most, and clients that wait for a query at most. */
+/** The maximum number of hashes that a client waits for, and of clients that wait for a query. */
 const MAX_WAITING = 256;
 const MAX_CLIENTS = 1_024;
-/** How long a look-up may take with its wait, in ms. */
+/** How long a look-up may take, including its wait, in ms. */
 const PATIENCE_MS = 2_000;
 
 interface Lookup {
@@ -29,7 +30,10 @@ interface HashLookupsDependencies {
 export class HashLookups {
 	readonly #dependencies: HashLookupsDependencies;
 	readonly #scheduler: FairScheduler;
-	/** By client and hash: what no query asks for yet. A client is here while it has a query queued or in flight. */
+	/**
+	 * Hashes that no query includes yet, by client and hash. A client is here while it has a query
+	 * queued or in flight.
+	 */
 	readonly #waiting = new Map<string, Map<string, Lookup>>();
 
 	constructor(dependencies: HashLookupsDependencies) {
@@ -41,8 +45,8 @@ export class HashLookups {
 	}
 
 	/**
-	 * What all parts have of `hash`. Rejects with RpcError `limit` if the client waits for too many, with DeadlineError if it takes
-	 * too long, else as the query does.
+	 * The records of `hash` in all parts. Rejects with RpcError `limit` if the client waits for too
+	 * many, and with DeadlineError if it takes too long. Otherwise rejects as the query does.
 	 */
 	find(hash: string, client: string): Promise<readonly PartRecord[]> {
 		const { clock } = this.#dependencies;
@@ -65,7 +69,7 @@ export class HashLookups {
 
 	/** Queues one query after another until the client waits for nothing more. */
 	async #serve(client: string, waiting: Map<string, Lookup>): Promise<void> {
-		// All look-ups of one turn of the event loop share a query.
+		// All look-ups before the event loop's next turn go into one query.
 		await nextTurn();
 		do {
 			await this.#scheduler
@@ -78,7 +82,7 @@ export class HashLookups {
 		this.#waiting.delete(client);
 	}
 
-	/** Asks for what has waited longest. Never rejects. */
+	/** Queries the hashes that have waited longest. Never rejects. */
 	async #ask(waiting: Map<string, Lookup>): Promise<void> {
 		const asked = [...waiting].slice(0, MAX_HASHES);
 		for (const [hash] of asked) waiting.delete(hash);
@@ -101,7 +105,7 @@ function newLookup(): Lookup {
 		resolve = done;
 		reject = failed;
 	});
-	// Each caller gets it, unless its time has ended before.
+	// Each caller gets the rejection, unless its time ended before.
 	found.catch(() => {});
 	return { found, resolve, reject };
 }

@@ -1,5 +1,6 @@
-// Several boosts on one database: each has a part of the journal. This one adopts the parts of those that are gone, brings an
-// account's rows to the boost which its wallet asks, and reads what the others have.
+// Several boost instances on one database: each has a part of the journal. This one adopts the
+// parts of instances that are gone. It moves an account's rows to the instance that its wallet
+// uses, and reads the others' records.
 
 import { type Background, Loop } from "../../shared/background.ts";
 import { clientOf } from "../../shared/client.ts";
@@ -36,33 +37,38 @@ import { NOTHING, rowsOf, type Seen, seenIn, sorted } from "./seen.ts";
 export interface PartsDependencies {
 	readonly parts: StoreParts;
 	readonly rows: Rows;
-	/** Keeps the reconciler from an account until the returned function is called; resolves when it is not at it. */
+	/**
+	 * Keeps the reconciler from an account until the returned function is called. Resolves once it
+	 * has no work in progress for it.
+	 */
 	readonly hold: (from: string) => Promise<() => void>;
-	/** Whether a part is of this version's format and this chain. */
+	/** Whether a part has this version's format and belongs to this chain. */
 	readonly fits: (other: KeyValueStore) => Promise<boolean>;
 	readonly clock: Clock;
 	readonly background: Background;
 	readonly log: Logger;
 }
 
-/** How often the other parts are looked for, in ms. */
+/** How often it looks for the other parts, in ms. */
 const LOOK_MS = 1_000;
-/** So long a look that found no other boost holds, in ms; a new boost serves after that time. */
+/** How long a look without other instances stays valid, in ms. A new one serves after that. */
 const ALONE_MS = 2_000;
-/** So long nothing is asked of the database after it gave no answer, in ms. */
+/** How long the database gets no query after it did not answer, in ms. */
 const DOWN_MS = 1_000;
-/** Until the wish for a boost's rows is looked at again without news, in ms; and until that boost is taken for gone. */
+/**
+ * Ms without news until a request for rows is checked again, and until its target counts as gone.
+ */
 const ASK_AGAIN_MS = 100;
 const GONE_MS = 300;
 /** How long a request waits for an account's rows if none of them has its nonce, in ms. */
 const OTHER_NONCE_MS = 1_000;
-/** Accounts at most that are looked for again, while the database does not answer. */
+/** The maximum number of accounts to look for again while the database does not answer. */
 const MAX_RECENT = 100_000;
-/** How long another boost may wait for the end of requests about an account, in ms, before it is asked to ask again. */
+/** How long a transfer waits for an account's requests to end, in ms; then it is tried again. */
 const GRANT_MS = 2_000;
 const GRANT_STEP_MS = 20;
 
-/** What a refused request would have to know of. */
+/** Subjects that a refused request would need to know about. */
 const THIS_TRANSACTION = "this transaction";
 const THIS_ACCOUNT = "transactions of this account";
 
@@ -72,25 +78,27 @@ export class Parts implements OtherBoosts {
 	readonly #looks: Loop;
 	readonly #grants: Loop;
 	readonly #lookups: HashLookups;
-	/** The last look that the database answered: when it began (monotonic ms), and what it found. */
+	/** The last look that the database answered: when it began (monotonic ms), and its result. */
 	#seen: { readonly at: number; readonly others: readonly OtherPart[] } | null = null;
 	#downUntil = Number.NEGATIVE_INFINITY;
-	/** Accounts that requests are about, with their number: their rows stay here. */
+	/** Accounts with requests in progress, and their number. Their rows stay here. */
 	readonly #pinned = new Map<string, number>();
-	/** Accounts whose rows are on their way here. */
+	/** Accounts whose rows are moving here. */
 	readonly #gathering = new Map<string, Promise<void>>();
-	/** Wishes that are being granted: account and part. */
+	/** Requests for rows that are being granted: account and part. */
 	readonly #granting = new Set<string>();
-	/** Accounts whose rows are on their way to another boost. */
+	/** Accounts whose rows are moving to another instance. */
 	readonly #giving = new Map<string, Promise<void>>();
-	/** Accounts with requests since the last look: another boost may have had one at the same time. */
+	/**
+	 * Accounts with requests since the last look. Another instance may have had one simultaneously.
+	 */
 	readonly #recent = new Set<string>();
 	readonly #adopting = new Map<string, Promise<void>>();
-	/** Parts that were of another chain or format. */
+	/** Parts of another chain or format. */
 	readonly #foreign = new Set<string>();
-	/** Wakes those who wait for news. */
+	/** Wakes callers that wait for news. */
 	#news: { readonly promise: Promise<void>; readonly resolve: () => void } = newNews();
-	/** Accounts whose rows may have come here without being taken in. */
+	/** Accounts whose rows may have moved here without being loaded. */
 	readonly #unfinished = new Set<string>();
 	#isFailing = false;
 	/** Number of parts that were adopted. */
@@ -115,17 +123,17 @@ export class Parts implements OtherBoosts {
 		});
 	}
 
-	/** The name of this boost's part. */
+	/** The name of this instance's part. */
 	get own(): string {
 		return this.#dependencies.parts.own;
 	}
 
-	/** Number of boosts that the database knows, with this one. */
+	/** Number of boost instances that the database knows, including this one. */
 	get count(): number {
 		return 1 + (this.#seen?.others.filter(({ isLeft }) => !isLeft).length ?? 0);
 	}
 
-	/** Whether there was no other boost at the last look that the database answered. False before the first: it is not known. */
+	/** Whether the database's last answer showed no other instance. False before the first answer. */
 	get wasAlone(): boolean {
 		return this.#seen !== null && this.#seen.others.length === 0;
 	}
@@ -137,7 +145,7 @@ export class Parts implements OtherBoosts {
 		);
 	}
 
-	/** Serves only once the other boosts have seen it. */
+	/** Starts only once the other instances have seen it. */
 	get component(): Component {
 		return {
 			name: "parts",
@@ -158,8 +166,8 @@ export class Parts implements OtherBoosts {
 
 	async find(hash: string, address: string): Promise<ElsewhereRow | null> {
 		if (this.isAlone) return null;
-		// What is here, but not in memory, is on its way here or to another. A look-up that fails says nothing of the database: any
-		// client can bring that about.
+		// Rows here that are not in memory are moving here or away. A failed look-up proves nothing
+		// about the database, since any client can cause one.
 		const ask = () => this.#lookups.find(hash, clientOf(address));
 		const { live, ended } = await this.#ask(THIS_TRANSACTION, ask, () => {});
 		return live[0] ?? ended.find(({ row }) => isEndedByUser(row)) ?? ended[0] ?? null;
@@ -168,7 +176,7 @@ export class Parts implements OtherBoosts {
 	async liveOf(from: string): Promise<readonly Row[]> {
 		if (this.isAlone) return [];
 		const { parts, clock } = this.#dependencies;
-		// What is on its way would be missed at both ends.
+		// Rows that are moving would be missed at both ends.
 		const moving = this.#giving.get(from) ?? this.#gathering.get(from);
 		if (moving !== undefined) await Promise.race([moving, pause(clock, OTHER_NONCE_MS)]);
 		const { live } = await this.#ask(THIS_ACCOUNT, () => parts.ofSender(from, ""));
@@ -179,7 +187,7 @@ export class Parts implements OtherBoosts {
 	async withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T> {
 		const { from } = request;
 		const elsewhere = this.isAlone && !this.#giving.has(from) ? NOWHERE_ELSE : await this.#bring(request);
-		// At once, so that no other boost has them in between.
+		// At once, so that no other instance gets them in between.
 		this.#pinned.set(from, (this.#pinned.get(from) ?? 0) + 1);
 		if (this.#recent.size < MAX_RECENT) this.#recent.add(from);
 		try {
@@ -216,13 +224,16 @@ export class Parts implements OtherBoosts {
 		return { live: rowsOf(seen.live), ended };
 	}
 
-	/** Throws if rows of an account are on their way, and neither in memory nor among the `found` ones of other parts. */
+	/**
+	 * Throws if rows of an account are moving, and are neither in memory nor among the `found` ones
+	 * of other parts.
+	 */
 	#checkMoved(from: string, found: number): void {
 		if (!this.#giving.has(from) && !(this.#gathering.has(from) && found === 0)) return;
 		throw new UnknownElsewhereError("the account's transactions are being moved", THIS_ACCOUNT);
 	}
 
-	/** Has the rows of an account come here, if those who have them answer. */
+	/** Has an account's rows moved here, if the instances that have them answer. */
 	#gather(from: string, seen: Seen): Promise<void> {
 		const running = this.#gathering.get(from);
 		if (running !== undefined) return running;
@@ -249,7 +260,7 @@ export class Parts implements OtherBoosts {
 			const news = this.#news.promise;
 			if (signal.aborted || !(await parts.isOpen(from))) break;
 			if (clock.monotonic() >= until) {
-				// Who does not answer may be gone, so that its part can be had at once.
+				// An instance that does not answer may be gone. Its part can then be adopted at once.
 				await Promise.all(wanted.map((part) => this.#adopt(part)));
 				break;
 			}
@@ -258,7 +269,7 @@ export class Parts implements OtherBoosts {
 		await this.#finish(from);
 	}
 
-	/** Takes in what was granted, in time or too late. From now on nothing more is. */
+	/** Loads the rows that were granted, in time or late. After that no more are granted. */
 	async #finish(from: string): Promise<void> {
 		const { parts, rows, log } = this.#dependencies;
 		await parts.unwish(from);
@@ -269,7 +280,7 @@ export class Parts implements OtherBoosts {
 		this.#settle(from);
 	}
 
-	/** Ends what two boosts took for one nonce without each other, but for the last one. */
+	/** Ends all but the last row that instances accepted independently for one nonce. */
 	#settle(from: string): void {
 		const { rows } = this.#dependencies;
 		for (const { row, by, at } of replacedAmong(rows.liveOf(from))) {
@@ -287,7 +298,9 @@ export class Parts implements OtherBoosts {
 		this.#isFailing = false;
 	}
 
-	/** Finds the other parts, adopts those that are left, and brings together what two boosts got at the same time. */
+	/**
+	 * Finds the other parts, adopts abandoned ones, and merges simultaneous rows of two instances.
+	 */
 	async #look(): Promise<void> {
 		try {
 			await this.#see();
@@ -310,7 +323,7 @@ export class Parts implements OtherBoosts {
 			for (const from of recent) if (!found.has(from)) left.delete(from);
 			for (const from of found) {
 				const seen = seenIn(await parts.ofSender(from, ""), log);
-				// All of them may have gone to the boost that was asked since.
+				// All of them may have moved to the instance that was used since.
 				if (seen.live.length > 0 && rows.liveOf(from).length > 0) await this.#gather(from, seen);
 				else left.delete(from);
 			}
@@ -319,7 +332,7 @@ export class Parts implements OtherBoosts {
 		}
 	}
 
-	/** Takes over a part, if its boost is gone. */
+	/** Adopts a part if its instance is gone. */
 	#adopt(part: string): Promise<void> {
 		const running =
 			this.#adopting.get(part) ?? this.#adoptNow(part).finally(() => this.#adopting.delete(part));
@@ -377,12 +390,12 @@ export class Parts implements OtherBoosts {
 		}
 	}
 
-	/** Gives an account's rows to the boost that wants them, once no request is about them. */
+	/** Moves an account's rows to the instance that requests them, once no request uses them. */
 	async #grant(wish: Wish): Promise<void> {
 		const { parts, rows, hold, clock } = this.#dependencies;
 		const { sender, taker } = wish;
 		const { signal } = this.#stopping;
-		// Of two boosts that want an account's rows from each other one goes first.
+		// If two instances request an account's rows from each other, one of them goes first.
 		if (this.#pinned.has(sender) || (this.#gathering.has(sender) && parts.own < taker)) return;
 		const letGo = await hold(sender);
 		try {
@@ -403,7 +416,9 @@ export class Parts implements OtherBoosts {
 		}
 	}
 
-	/** Moves released rows. Until the database has answered, nobody knows whose they are, and nobody sends them. */
+	/**
+	 * Moves released rows. Until the database answers, their owner is unknown and nobody sends them.
+	 */
 	async #give(given: readonly Row[], wish: Wish): Promise<void> {
 		const { parts, rows, clock } = this.#dependencies;
 		for (;;) {
@@ -422,8 +437,8 @@ export class Parts implements OtherBoosts {
 	}
 
 	/**
-	 * The rows of an answer. Without one it is not known what other instances have of `what`, which is thrown; but one that was
-	 * alone when the database last answered carries on.
+	 * The rows of an answer. Without one, the other instances' state of `what` is unknown, so this
+	 * throws. The exception: if no other instance was known at the last answer, this one carries on.
 	 */
 	async #ask(
 		what: string,

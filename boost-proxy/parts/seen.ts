@@ -1,4 +1,4 @@
-// Reads what the records of other parts say of an account or a hash.
+// Reads the rows of an account or a hash from the records of other parts.
 
 import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { PartRecord } from "../../shared/kv/port.ts";
@@ -8,10 +8,10 @@ import { isLive, type Row } from "../domain/row.ts";
 import { RowReader } from "../journal/readRows.ts";
 import { decodeArchived } from "../journal/records.ts";
 
-/** What other parts have of an account or a hash. */
+/** The rows of an account or a hash in other parts. */
 export interface Seen {
 	readonly live: readonly (ElsewhereRow & { readonly part: string })[];
-	/** Archived or with something left to do. */
+	/** Archived, or with work left. */
 	readonly ended: readonly ElsewhereRow[];
 }
 export const NOTHING: Seen = { live: [], ended: [] };
@@ -29,7 +29,7 @@ export function sorted(records: readonly PartRecord[]): readonly PartRecord[] {
 	return [...records].sort((one, other) => (one.key < other.key ? -1 : 1));
 }
 
-/** The rows of records, which may be several parts'. */
+/** The rows of records, which may come from several parts. */
 export function seenIn(records: readonly PartRecord[], log: Logger): Seen {
 	if (records.length === 0) return NOTHING;
 	const readers = new Map<string, RowReader>();

@@ -1,16 +1,17 @@
-// What a client's request asks the reconciler to do at once, with all that travels with it: its client, the body as that signed
-// it, and its time. It is in memory only: a row changes by what came of it.
+// The tasks that a client's request gives the reconciler to do at once. They include its client,
+// the body as signed by that client, and its time. They are in memory only: the outcome changes a
+// row.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Sendable } from "../domain/ports.ts";
 import type { Delivery, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 import type { Row } from "../domain/row.ts";
 
-/** To get a transaction to an upstream, whose row is there. */
+/** The task to get a transaction with a row to an upstream. */
 export interface SubmitAsk {
 	/** As its client sent it, for our relay. */
 	readonly tx: Sendable;
-	/** As its owners want it together, for a fallback. */
+	/** With the combined terms of its owners, for a fallback. */
 	readonly agreed: Sendable;
 	readonly nonce: bigint;
 	/** The row's delivery states before this request. */
@@ -18,31 +19,37 @@ export interface SubmitAsk {
 	readonly state: RequestState;
 }
 
-/** What came of a submission at an upstream that was tried; null: nothing was sent. */
+/** The outcome of a submission at an upstream that was tried; null: nothing was sent. */
 export interface Tried {
 	readonly by: UpstreamName;
 	readonly delivery: Delivery | null;
 }
 
-/** To cancel transactions wherever they are. */
+/** The task to cancel transactions wherever they are. */
 export interface CancelAsk {
-	/** At least one, all of one sender and nonce. */
+	/** At least one row, all of one sender and nonce. */
 	readonly rows: readonly Row[];
-	/** The self-transfer by which their sender cancels them; null: by hash. */
+	/** The self-transfer with which their sender cancels them; null: by hash. */
 	readonly tx: DecodedTransaction | null;
-	/** Whether the client owns them; otherwise our relay alone is asked, which decides. */
+	/** Whether the client owns them. Otherwise only our relay receives the cancel, and decides. */
 	readonly byRight: boolean;
-	/** Whether our relay is asked even if boost has not given them to it: it may have them from others. */
+	/**
+	 * Whether our relay receives the cancel even if boost did not send them there: it may have them
+	 * from others.
+	 */
 	readonly asksRelay: boolean;
 	readonly state: RequestState;
 }
 
 /**
- * What came of a cancel at an upstream. `unreached`: it did not arrive; `unsure`: it may have; `rejected`: by a verdict; `cannot`:
- * there is no way to cancel there.
+ * The outcome of a cancel at an upstream. `unreached`: it did not arrive. `unsure`: it may have
+ * arrived. `rejected`: by a verdict. `cannot`: there is no way to cancel there.
  */
 export type CancelOutcome =
-	/** `isStillWanted`: it was taken back for the client, but the relay has it for another address, too. */
+	/**
+	 * `isStillWanted`: it was cancelled for this client, but the relay still has it for another
+	 * address.
+	 */
 	| { readonly kind: "done"; readonly isStillWanted: boolean }
 	| { readonly kind: "unreached" | "unsure" | "cannot" }
 	| { readonly kind: "rejected"; readonly error: WireVerdict };

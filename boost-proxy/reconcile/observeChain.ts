@@ -1,4 +1,5 @@
-// Observes rows that the relay does not answer for by the chain, which shows what was mined, replaced, dropped or expired.
+// Observes, on the chain, the rows that the relay gives no answers for. The chain shows which rows
+// were mined, replaced, dropped or expired.
 
 import { inSlices } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
@@ -14,14 +15,14 @@ import {
 } from "./observed.ts";
 import type { RelayObserver } from "./observeRelay.ts";
 
-/** Calls in one batch: as many as a relay takes. */
+/** Calls in one batch: the maximum that a relay accepts. */
 const MAX_CALLS = 100;
-/** Equal answers in a row before one is believed: a node may be a block behind another. */
+/** Equal answers in a row that are needed, since a node may be a block behind another. */
 const EQUAL_ANSWERS = 2;
 /** While the chain can't be read, a row expires this much later, in ms. */
 const EXPIRY_GRACE_MS = 600_000;
 
-/** An account's rows that are due. `since`: when the one that waits longest was last checked. */
+/** An account's rows that are due. `since`: when the row that waits longest was last checked. */
 interface DueSender {
 	readonly from: string;
 	readonly rows: Row[];
@@ -38,8 +39,8 @@ export class ChainObserver {
 	}
 
 	/**
-	 * Asks about the accounts that were not checked the longest, then about rows that the chain ended lately. Resolves with the ms
-	 * that it took to go through all rows.
+	 * Asks about the accounts whose last check is oldest, then about rows that the chain ended
+	 * lately. Resolves with the time it took to scan all rows, in ms.
 	 */
 	async ask(): Promise<number> {
 		const { stopping } = this.#context;
@@ -49,7 +50,9 @@ export class ChainObserver {
 		return scanMs;
 	}
 
-	/** Accounts with live rows that are due, at most one batch. Expires rows that are long overdue. */
+	/**
+	 * Accounts with live rows that are due, at most one batch. Expires rows that are long overdue.
+	 */
 	async #dueSenders(): Promise<{ readonly senders: readonly DueSender[]; readonly scanMs: number }> {
 		const { rows, clock, slot } = this.#context;
 		const now = clock.monotonic();
@@ -99,13 +102,15 @@ export class ChainObserver {
 		}
 	}
 
-	/** Its nonce is used, by itself. */
+	/** The row's own transaction used its nonce. */
 	#endMined(asked: Row, receipt: RpcAnswer | undefined): void {
 		const row = currentRow(this.#context, asked);
 		if (row !== null && receipt?.ok === true && receipt.result !== null) this.#context.rows.end(row, "mined");
 	}
 
-	/** Its nonce is used, by another transaction: a row's, which has replaced it, or one from elsewhere. */
+	/**
+	 * Another transaction used its nonce: that of a row, which replaced it, or one from elsewhere.
+	 */
 	#endOvertaken(asked: Row, receipt: RpcAnswer | undefined): void {
 		const { rows } = this.#context;
 		const row = currentRow(this.#context, asked);
@@ -115,7 +120,7 @@ export class ChainObserver {
 		rows.end(row, hasMinedSibling(rows.reopenable(), row) ? "replaced" : "dropped");
 	}
 
-	/** Expires a row whose time has been over for `ms`. */
+	/** Expires a row whose life has been over for `ms`. */
 	#expire(asked: Row, ms: number): void {
 		const { rows } = this.#context;
 		if (rows.isMisdated(asked)) rows.extendLife(asked.hash);
@@ -123,7 +128,10 @@ export class ChainObserver {
 		if (row !== null && rows.isOver(row, ms, ms > 0)) rows.end(row, "expired");
 	}
 
-	/** Reopens rows that a reorganisation brings back: mined ones whose receipt has disappeared, and dropped ones whose nonce is free. */
+	/**
+	 * Reopens rows that a reorganisation brings back: mined ones without a receipt now, and dropped
+	 * ones whose nonce is free.
+	 */
 	async #askForEnded(): Promise<void> {
 		const due = takeDueEnded(
 			this.#context,
@@ -156,14 +164,17 @@ export class ChainObserver {
 	}
 }
 
-/** What shows whether the chain still ends a row. */
+/** The call that shows whether the chain still ends a row. */
 function questionOf({ desired, hash, from }: Row): RpcCall {
 	return desired === "mined"
 		? { method: "eth_getTransactionReceipt", params: [hash] }
 		: { method: "eth_getTransactionCount", params: [from, "latest"] };
 }
 
-/** Whether the answer to {@link questionOf} shows that the chain still ends it; null: it shows nothing. */
+/**
+ * Whether the answer to {@link questionOf} shows that the chain still ends the row; null: it shows
+ * nothing.
+ */
 function confirmsEnd({ desired, nonce }: Row, answer: RpcAnswer | undefined): boolean | null {
 	if (answer?.ok !== true) return null;
 	if (desired === "mined") return answer.result !== null;

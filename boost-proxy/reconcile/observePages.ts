@@ -1,5 +1,5 @@
-// Observes by the fallback's status pages which rows it no longer has, by its own word: those are handed over again, and end by
-// nothing that a third party says.
+// Reads the fallback's status pages to find rows that it reports as gone. Those are delivered
+// again. A third party's report ends no row.
 
 import { inSlices } from "../../shared/clock.ts";
 import type { Upstream } from "../domain/ports.ts";
@@ -13,7 +13,7 @@ import {
 	wouldBelieveNoRecord,
 } from "./observed.ts";
 
-/** Requests in one pass: a third party's rate limits apply to boost as one client. */
+/** Requests in one pass: a third party's rate limits treat boost as one client. */
 const MAX_QUESTIONS = 10;
 const FALLBACK = "fallback";
 const OPTIONS = { deadlineMs: QUESTION_MS, caller: null };
@@ -28,8 +28,8 @@ export class PageObserver {
 	}
 
 	/**
-	 * Reads the pages of the rows whose pages were not read the longest, each at most once a slot. Resolves with the ms that it
-	 * took to go through all rows.
+	 * Reads the pages of the rows whose last reading is oldest, each at most once a slot. Resolves
+	 * with the time it took to scan all rows, in ms.
 	 */
 	async ask(): Promise<number> {
 		const { rows, clock, slot } = this.#context;
@@ -50,7 +50,7 @@ export class PageObserver {
 		let questions = 0;
 		for (const asked of due) {
 			if (currentRow(this.#context, asked) === null) continue;
-			// If its page has no record again, the hash is asked for too.
+			// If its page has no record again, the hash is looked up too.
 			questions += wouldBelieveNoRecord(asked.notes, FALLBACK) ? 2 : 1;
 			if (stopping.aborted || questions > MAX_QUESTIONS || this.#fallback.breaker.isUnavailable) return;
 			asked.notes.pageReadAt = now;
@@ -59,8 +59,9 @@ export class PageObserver {
 	}
 
 	/**
-	 * A page that calls it ended, or has no record, shows that it is lost there if that is so often enough. It may be wrong, or a
-	 * lie: it ends nothing, and a cancel still goes there. Only a relay like ours has pages with a stage.
+	 * A page that shows the row as ended, or has no record, counts as a sign of loss. Enough of them
+	 * show that the row is lost there. The page may be wrong, or a lie. So it ends no row, and a
+	 * cancel still goes there. Only a relay like ours has pages with a stage.
 	 */
 	async #readPage(asked: Row): Promise<void> {
 		const page = await this.#fallback.statusPage(asked.hash, OPTIONS);
@@ -74,7 +75,10 @@ export class PageObserver {
 		else row.notes.unknown[FALLBACK] = 0;
 	}
 
-	/** The page has no record. It is lost if that was so often enough and the hash is unknown too. */
+	/**
+	 * The page has no record. The row is lost if that was so often enough and the hash is unknown
+	 * too.
+	 */
 	async #takeBlankPage(asked: Row): Promise<void> {
 		if (!wouldBelieveNoRecord(asked.notes, FALLBACK)) {
 			countNoRecord(this.#context, asked, FALLBACK);

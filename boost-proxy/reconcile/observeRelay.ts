@@ -1,5 +1,6 @@
-// Asks the relay for the stages of the rows that it holds, many at a time. Its answer ends rows, extends their lives or shows
-// that the relay has lost them. While it is unavailable, the chain is asked instead.
+// Asks the relay for the stages of its rows, many at a time. Its answer ends rows, extends their
+// lives or shows that the relay has lost them. While the relay is unavailable, the chain is asked
+// instead.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { LIVE_STAGES } from "../../shared/ethereum/statusRecord.ts";
@@ -19,15 +20,20 @@ import {
 } from "./observed.ts";
 
 const METHOD_NOT_FOUND = -32601;
-/** Hashes in one question. */
+/** The number of hashes in one request. */
 const BATCH = 1_000;
-/** The most questions when all rows are asked for. */
+/** The maximum number of requests to cover all rows. */
 const MAX_QUESTIONS = 20;
-/** Stages handled before the event loop is let go, so that submissions do not wait. */
+/**
+ * The number of stages handled before the event loop runs again, so that submissions do not wait.
+ */
 const STAGES_AT_ONCE = 10;
-/** The largest share of rows that the chain ended lately in a question. */
+/** The maximum share of rows in a request that the chain ended lately. */
 const ENDED_SHARE = 0.1;
-/** After so many slots, and at least so many ms, without a stage of a row from the relay, the chain is asked about it. */
+/**
+ * After that many slots, and at least that many ms, without a stage from the relay, the chain is
+ * asked about a row.
+ */
 const PATIENCE_SLOTS = 2;
 const LEAST_PATIENCE_MS = 2_000;
 const LIVE: readonly string[] = LIVE_STAGES;
@@ -35,7 +41,7 @@ const LIVE: readonly string[] = LIVE_STAGES;
 export class RelayObserver {
 	readonly #context: ObserverContext;
 	readonly #relay: Upstream;
-	/** "No record" is believed only if the breaker has not changed since the question. */
+	/** "No record" counts only if the breaker has not changed since the request. */
 	#breakerChanges = 0;
 	#knowsMethod = true;
 	/** The rest of the current round through all rows. */
@@ -46,7 +52,7 @@ export class RelayObserver {
 		this.#relay = observed.upstreams.relay;
 	}
 
-	/** To be called when its breaker changes. A relay that comes back may be another version. */
+	/** Must be called when its breaker changes. A relay that comes back may have another version. */
 	breakerChanged(): void {
 		this.#breakerChanges += 1;
 		if (!this.#relay.breaker.isUnavailable) this.#knowsMethod = true;
@@ -57,13 +63,13 @@ export class RelayObserver {
 		return this.#knowsMethod && !this.#relay.breaker.isUnavailable;
 	}
 
-	/** Whether the relay's answers about `row` suffice, so that the chain need not be asked; `now`: monotonic ms. */
+	/** Whether the relay's answers about `row` suffice without the chain; `now`: monotonic ms. */
 	answersFor({ at, notes }: Row, now: number): boolean {
 		if (!this.canBeAsked || !isHolder(at.relay) || notes.unknown.relay > 0) return false;
 		return now - notes.relayAnsweredAt < Math.max(PATIENCE_SLOTS * this.#context.slot.ms, LEAST_PATIENCE_MS);
 	}
 
-	/** Asks one question, or with `everything` as many as all rows take. */
+	/** Sends one request, or with `everything` as many as all rows take. */
 	async ask(everything: boolean): Promise<void> {
 		const { stopping } = this.#context;
 		if (everything) this.#restOfRound = null;
@@ -89,13 +95,16 @@ export class RelayObserver {
 		}
 	}
 
-	/** A stage that a client's request read at the relay. */
+	/** Handles a stage that a client's request read at the relay. */
 	learn(hash: string, stage: string): void {
 		const row = this.#context.rows.live(hash);
 		if (row !== null) this.#takeStage(row, stage, false);
 	}
 
-	/** The next rows of the round, at most `limit`. If none is left, a new round begins if it may. */
+	/**
+	 * The next rows of the round, at most `limit`. If none is left, a new round begins if
+	 * `mayBeginAnew`.
+	 */
 	#nextRows(limit: number, mayBeginAnew: boolean): readonly Row[] {
 		const isNew = this.#restOfRound === null;
 		this.#restOfRound ??= this.#context.rows.allLive();
@@ -123,7 +132,10 @@ export class RelayObserver {
 		return relayStages(answer);
 	}
 
-	/** `stage`: null if the relay has no record. `isSteady`: it was available all the time since it was asked. */
+	/**
+	 * `stage`: null if the relay has no record. `isSteady`: the relay stayed available since the
+	 * request.
+	 */
 	#takeStage(asked: Row, stage: string | null, isSteady: boolean): void {
 		const { rows, clock } = this.#context;
 		const row = currentRow(this.#context, asked);
@@ -137,19 +149,22 @@ export class RelayObserver {
 		row.notes.isOut ||= stage === "BROADCAST";
 		const ending = endingOf(stage);
 		if (ending === undefined) rows.extendLife(row.hash);
-		// It was cancelled for those of its owners whom the relay knew.
+		// It was cancelled for the owners that the relay knew.
 		else if (ending === "cancelled" && row.ownersPending)
 			rows.change(row.hash, (one) => markAbandoned({ ...one, ownersPending: false }, "relay"));
 		else if (ending === "cancelled" || ending === "replaced") {
 			// The relay does not report who cancelled it. Boost assumes its sender, which ends it for all owners.
 			endByUser(this.#context, row, ending, "relay");
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
-			// The relay abandoned it, but the fallback still holds it.
+			// The relay abandoned it, but the fallback still has it.
 			rows.change(row.hash, (one) => markAbandoned(one, "relay"));
 		} else rows.end(row, ending);
 	}
 
-	/** A row that the chain ended is open again if the relay reports it as live, or as ended otherwise, which ends it anew. */
+	/**
+	 * Reopens a row that the chain ended if the relay reports it as live. Also reopens it if the
+	 * relay reports another ending, which then ends it again.
+	 */
 	#takeEndedStage({ hash, version, notes }: Row, stage: string | null): void {
 		const row = this.#context.rows.get(hash);
 		if (row === null || isLive(row) || row.version !== version) return;

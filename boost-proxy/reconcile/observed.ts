@@ -1,5 +1,5 @@
-// Shared by boost's observers: their dependencies, when an answer about a row is still valid, and the effects of answers that
-// more than one of them can get.
+// Common code of the observers: their dependencies, and the check whether an answer about a row is
+// still valid. Also the effects of answers that several of them can get.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
@@ -17,11 +17,11 @@ import {
 } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 
-/** What every observer works with. */
+/** The dependencies of every observer. */
 export interface ObserverContext {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
-	/** The independent node and our relay alone: what a fallback tells of the chain ends no row. */
+	/** Only the independent node and our relay: a fallback's answers about the chain end no row. */
 	readonly chain: ChainReads;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -30,9 +30,12 @@ export interface ObserverContext {
 	readonly stopping: AbortSignal;
 }
 
-/** Deadline of one question, in ms. It bounds the shutdown. */
+/** Deadline of one request, in ms. It bounds the shutdown. */
 export const QUESTION_MS = 2_000;
-/** A row counts as lost after so many "no record" answers of an upstream in a row; twice as many after each loss there. */
+/**
+ * A row counts as lost after this many "no record" answers of an upstream in a row. The number
+ * doubles after each loss there.
+ */
 const NO_RECORDS_OF_LOSS = 2;
 const MAX_DOUBLINGS = 5;
 /** How long after its arrival a row may still reach an upstream that gave no verdict, in ms. */
@@ -52,28 +55,29 @@ export function endingOf(stage: unknown): Ending | undefined {
 }
 
 /**
- * The latest version of a live row that was `asked` about; null if the answer no longer applies: it ended or was opened again
- * since, or a client's request about it is in progress.
+ * The latest version of a live row that was `asked` about. Null if the answer no longer applies.
+ * That is so if the row ended or was opened again since, or a client's request about it is in
+ * progress.
  */
 export function currentRow({ rows }: ObserverContext, asked: Row): Row | null {
 	const row = rows.live(asked.hash);
 	return row !== null && row.version === asked.version && row.requests === 0 ? row : null;
 }
 
-/** Its user ended it at `by`: it must be cancelled at the other holders. */
+/** Its user ended it at `by`, so it must be cancelled at the other upstreams that have it. */
 export function endByUser({ rows }: ObserverContext, row: Row, ending: Ending, by: UpstreamName): void {
 	const others = holdersOf(row).filter((name) => name !== by);
 	rows.end(row, ending, others);
 }
 
-/** Whether one more "no record" answer of `by` would be believed. */
+/** Whether one more "no record" answer of `by` would suffice for a loss. */
 export function wouldBelieveNoRecord({ unknown, losses }: Notes, by: UpstreamName): boolean {
 	return unknown[by] + 1 >= NO_RECORDS_OF_LOSS * 2 ** Math.min(losses[by], MAX_DOUBLINGS);
 }
 
 /**
- * `by` has no record of a row. A single such answer proves nothing: the question may have overtaken the delivery. A row that
- * is not acknowledged does not count as lost, just as not there.
+ * `by` has no record of a row. A single such answer proves nothing, since the request may have
+ * overtaken the delivery. An unacknowledged row does not count as lost, only as not there.
  */
 export function countNoRecord({ rows, clock }: ObserverContext, row: Row, by: UpstreamName): void {
 	const { hash, notes, acknowledged } = row;
@@ -89,7 +93,10 @@ export function countNoRecord({ rows, clock }: ObserverContext, row: Row, by: Up
 	}
 }
 
-/** Up to `limit` rows that the chain ended, match `isWanted` and were not checked in half a slot; they count as checked now. */
+/**
+ * Up to `limit` rows that the chain ended, that match `isWanted` and were not checked for half a
+ * slot. They now count as checked.
+ */
 export function takeDueEnded(
 	{ rows, clock, slot }: ObserverContext,
 	limit: number,
@@ -106,7 +113,10 @@ export function takeDueEnded(
 	return taken;
 }
 
-/** Whether the relay has a record of a row that the chain ended, and so would report a reorganisation. */
+/**
+ * Whether the relay has a record of a row that the chain ended, and so would report a
+ * reorganisation.
+ */
 export function relayReportsReorg({ notes, at }: Row): boolean {
 	return !notes.byChain && isHolder(at.relay);
 }

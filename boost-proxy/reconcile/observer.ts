@@ -1,5 +1,5 @@
-// Runs the observers that follow rows until they are final: the relay is asked for the rows that it holds, the chain and the
-// fallback for the others. What boost then does is decided in plan.ts.
+// Runs the observers that follow rows until they are final. The relay is asked about its own rows,
+// the chain and the fallback about the others. plan.ts decides what boost then does.
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Component } from "../../shared/lifecycle.ts";
@@ -9,7 +9,10 @@ import { PageObserver } from "./observePages.ts";
 import { RelayObserver } from "./observeRelay.ts";
 
 export interface ObserverOptions {
-	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay becomes unavailable. */
+	/**
+	 * Delay between two requests to the relay, in ms. It is short, to learn of a cancel there before
+	 * the relay becomes unavailable.
+	 */
 	readonly intervalMs: number;
 }
 
@@ -18,15 +21,18 @@ export interface ObserverDependencies extends Omit<ObserverContext, "stopping"> 
 }
 
 export interface Observer extends Component {
-	/** Takes a stage that a client's request read at the relay. */
+	/** Handles a stage that a client's request read at the relay. */
 	learn(hash: string, stage: string): void;
-	/** A request was passed through to the relay, which may have ended a row: the relay is asked soon. */
+	/**
+	 * A request was passed through to the relay and may have ended a row there, so the relay is asked
+	 * soon.
+	 */
 	passed(): void;
 }
 
-/** However many requests are passed through, the relay is asked at most once in so many ms. */
+/** The minimum time between two requests to the relay for passed-through requests, in ms. */
 const PASSED_MS = 100;
-/** There is always a next pass. It does not go through all rows. */
+/** There is always a next pass. It does not scan all rows. */
 const AGAIN: Pass = { left: true, scanMs: 0 };
 
 export function createObserver(options: ObserverOptions, dependencies: ObserverDependencies): Observer {
@@ -39,7 +45,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 	const ofChain = new ChainObserver(observed, ofRelay);
 	const ofFallback = fallback === null ? null : new PageObserver(observed, fallback);
 
-	// A relay that has just come back is asked for all rows, before any of them is handed over.
+	// A relay that has just come back is asked for all rows before any of them is delivered again.
 	let everything = true;
 	const relayLoop = new Loop({ task: "following the relay", tickMs }, dependencies, async () => {
 		const all = everything;
@@ -47,7 +53,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 		await ofRelay.ask(all);
 		return AGAIN;
 	});
-	// Separate, so that slow answers of the chain do not delay the relay's.
+	// Separate, so that a slow chain does not delay the relay's answers.
 	const chainLoop = new Loop({ task: "following the chain", tickMs }, dependencies, async () => {
 		const scanMs = (await ofChain.ask()) + ((await ofFallback?.ask()) ?? 0);
 		return { left: true, scanMs };

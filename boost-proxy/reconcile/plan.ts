@@ -1,24 +1,31 @@
-// Decides what boost does next for the rows of one sender (row: the journal's record of one transaction): pure functions of the
-// rows, the upstreams' health and the time. All that boost sends and cancels is decided here: what it does by itself (plan), and
-// what a client's request asks for at once (planSubmission, planCancel). What a row's presences at an upstream mean (`has`, `given`,
-// `lost`, …) is in domain/row.ts.
+// Decides what boost does next for the rows of one sender (row: the journal's record of one
+// transaction). Pure functions of the rows, the upstreams' health and the time. Every send and
+// cancel of boost is decided here. plan decides what boost does by itself. planSubmission and
+// planCancel decide what it does at once for a client's request. domain/row.ts defines a row's
+// presences at an upstream (`has`, `given`, `lost`, …).
 
 import { type Fault, type Route, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import { isHolder, isLifeOver, isLive, type Moment, NEXT_EPOCH, needsWork, type Row } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
 
-/** What the plan depends on for one upstream. */
+/** The state of one upstream that the plan depends on. */
 export interface UpstreamHealth {
 	readonly isUnavailable: boolean;
-	/** Until then (monotonic ms) no transaction is sent there, since it rate-limited boost itself. Cancels are. */
+	/**
+	 * Until then (monotonic ms) no transaction is sent there, since it rate-limited boost itself.
+	 * Cancels are sent.
+	 */
 	readonly pausedUntil: number;
-	/** Whether it is our relay, which gets what it lost again in any case; a third party only if no available upstream has it. */
+	/**
+	 * Whether it is our relay, which always gets a lost transaction again. A third party gets it only
+	 * if no available upstream has it.
+	 */
 	readonly isOurs: boolean;
 	/** Whether a transaction whose nonce has a gap may go there. */
 	readonly acceptsNonceGaps: boolean;
 	/** Whether it has a method to cancel a transaction by hash. */
 	readonly canCancel: boolean;
-	/** Whether a self-transfer cancels a transaction that it holds, for free. */
+	/** Whether a self-transfer cancels one of its transactions, for free. */
 	readonly softCancels: boolean;
 	/** Whether transactions of `route` may go there. */
 	accepts(route: Route): boolean;
@@ -27,44 +34,50 @@ export interface UpstreamHealth {
 /** The configured upstreams. */
 export type UpstreamHealths = Readonly<Partial<Record<UpstreamName, UpstreamHealth>>>;
 
-/** When it is decided. An epoch of {@link Moment} ends when an upstream becomes unavailable, or available again. */
+/**
+ * When the decision is made. An epoch of {@link Moment} ends when an upstream becomes unavailable,
+ * or available again.
+ */
 export interface PlanTime extends Moment {
 	/** Ms since the epoch by the chain. */
 	readonly now: number;
 }
 
 /**
- * Why an upstream must get a row. `handover`: no available upstream has it. `replacement`: this one holds an earlier row of the
- * nonce. `lost`: this one has lost it. `owners`: our relay has it, but not from all who own it.
+ * Why an upstream must get a row. `handover`: no available upstream has it. `replacement`: this one
+ * has an earlier row of the nonce. `lost`: this one has lost it. `owners`: our relay has it, but
+ * not from all of its owners.
  */
 export type Need = "handover" | "replacement" | "lost" | "owners";
 
 /** Faults of a connection, or of a proxy in front of the relay. */
 const BROKEN: ReadonlySet<Fault> = new Set(["refused", "reset", "httpStatus"]);
 
-/** What an action is about: a row, at an upstream. */
+/** The subject of an action: a row, at an upstream. */
 interface At {
 	readonly row: Row;
 	readonly to: UpstreamName;
 }
 export type Send = At & { readonly kind: "send"; readonly need: Need };
-/** `forget`: drop the pending replacement or cancel, which can't be done there. */
+/** `forget`: drop the pending replacement or cancel, which is impossible there. */
 export type Cancel = At & { readonly kind: "cancel" | "forget" };
 /**
- * It is needed there, but not now. `byNonce`: its nonce alone forbids it, used or with a gap, so that the retry can be delayed.
+ * The row is needed there, but not now. `byNonce`: only its nonce forbids it, since it is used or
+ * leaves a gap. The retry can then be delayed.
  */
 export type Wait = At & { readonly kind: "wait"; readonly byNonce: boolean };
 export type Action = Send | Cancel | Wait;
 
-/** A client's transaction is sent. `others`: whether another upstream can be tried after this one. */
+/** Sends a client's transaction. `others`: whether another upstream can be tried after this one. */
 export type Submit = At & { readonly kind: "submit"; readonly others: boolean };
 /**
- * A client's cancel is sent: by hash (`cancel`), or by the self-transfer on the path and query of `row` (`cancelSoftly`). Or nothing
- * is: `forget`: it can't be cancelled there; `unreached`: not now, or not by this client.
+ * Sends a client's cancel: by hash (`cancel`), or by the self-transfer on the path and query of
+ * `row` (`cancelSoftly`). Or sends nothing. `forget`: it can't be cancelled there. `unreached`: not
+ * now, or not by this client.
  */
 export type CancelNow = At & { readonly kind: "cancel" | "forget" | "cancelSoftly" | "unreached" };
 
-/** How far the sender's nonces have got at one upstream, while the plan goes through them. */
+/** The sender's progress through its nonces at one upstream, while the plan goes through them. */
 interface UpstreamProgress {
 	readonly name: UpstreamName;
 	readonly health: UpstreamHealth;
@@ -75,10 +88,10 @@ interface UpstreamProgress {
 }
 
 /**
- * The actions for `rows` (live ones by nonce and arrival, then ended ones), in the order in which to do them. After a `send`
- * the caller must plan again, since what follows depends on its result. `nextNonce`: the account's next nonce on the chain;
- * null if it can't be read: then upstreams that accept no nonce gaps get no handover; undefined if it was not asked for: then
- * nonces are not checked.
+ * The actions for `rows` (live ones by nonce and arrival, then ended ones), in order. After a
+ * `send` the caller must plan again, since the following actions depend on its result. `nextNonce`:
+ * the account's next nonce on the chain. Null if it is unreadable: upstreams that accept no nonce
+ * gaps then get no handover. Undefined if it was not queried: nonces are then not checked.
  */
 export function* plan(
 	rows: readonly Row[],
@@ -102,9 +115,11 @@ export function* plan(
 }
 
 /**
- * What is done next for a client's submission, until an upstream has acknowledged or rejected it: it goes to one after another;
- * null: nothing is left to try. While the relay is unavailable the account's lower nonces go to the fallback first, as by
- * {@link plan}, whose `nextNonce` this is. `came`: what came of it at those that were tried. `rows`: the account's live ones by nonce and arrival.
+ * The next step for a client's submission, until an upstream has acknowledged or rejected it; null:
+ * nothing is left to try. It goes to one upstream after another. While the relay is unavailable,
+ * the account's lower nonces go to the fallback first, as in {@link plan}, which also defines
+ * `nextNonce`. `came`: the outcomes at the upstreams that were tried. `rows`: the account's live
+ * ones by nonce and arrival.
  */
 export function planSubmission(
 	{ agreed, nonce }: SubmitAsk,
@@ -131,8 +146,9 @@ export function planSubmission(
 }
 
 /**
- * Where a transaction goes first of the available upstreams that were not tried; null: there is none. An account stays with the
- * fallback while some of its rows are only there, and none only at the relay: the others of the nonce, or else all.
+ * The first upstream for a transaction, among the available ones that were not tried; null: there
+ * is none. An account stays with the fallback while some of its rows are only there, and none only
+ * at the relay. Only the other rows of the nonce count, or all rows if there are none.
  */
 function firstFor(
 	agreed: SubmitAsk["agreed"],
@@ -150,8 +166,9 @@ function firstFor(
 }
 
 /**
- * The relay once more, where nobody else can take it and the connection broke: one of several behind a balancer may just have
- * ended. To send the same bytes to it twice has no effect.
+ * Tries the relay once more if nobody else can accept the transaction and the connection broke. One
+ * of several relays behind a balancer may just have ended. Sending the same bytes to it twice has
+ * no effect.
  */
 function repeated(came: readonly Tried[], health: UpstreamHealths): UpstreamName | null {
 	const [first, second] = came;
@@ -179,9 +196,10 @@ function isOpenFor(
 }
 
 /**
- * What is done next for a client's cancel of `rows`, until all that are asked have answered (`came`); null: nothing. A cancel by
- * hash goes also to an unavailable upstream, which may be alive nevertheless; only our relay may let another client cancel. A
- * self-transfer goes only where it is free.
+ * The next step for a client's cancel of `rows`, until all upstreams concerned have answered
+ * (`came`); null: nothing. A cancel by hash also goes to an unavailable upstream, which may still
+ * be alive. Only our relay may let another client cancel. A self-transfer goes only where it is
+ * free.
  */
 export function planCancel(
 	{ tx, asksRelay, byRight }: CancelAsk,
@@ -201,7 +219,7 @@ export function planCancel(
 		}
 		if (isUnavailable) return { kind: "unreached", row, to };
 		if (!softCancels) return { kind: "forget", row, to };
-		// At a fallback it is free on the path and query of the earlier one.
+		// At a fallback it is free on the path and query of the earlier transaction.
 		const route = isOurs ? row : rows.find(({ softCancellations }) => softCancellations);
 		return route === undefined ? { kind: "unreached", row, to } : { kind: "cancelSoftly", row: route, to };
 	}
@@ -222,7 +240,10 @@ function isAlsoNeededAt(row: Row, name: UpstreamName, health: UpstreamHealths): 
 	return row.at[name].replacementPending || isLostAt(row, name, health) || lacksOwners(row, name);
 }
 
-/** One nonce at each upstream. Only the last acknowledged one of its rows is sent: it replaces those before it. */
+/**
+ * Plans one nonce at each upstream. Only the last acknowledged one of its rows is sent: it replaces
+ * those before it.
+ */
 function* planNonce(
 	rowsOfNonce: readonly Row[],
 	everywhere: readonly UpstreamProgress[],
@@ -237,7 +258,7 @@ function* planNonce(
 	for (const progress of everywhere) {
 		const to = progress.name;
 		const isThere = rowsOfNonce.some((one) => countsAsThere(one, to));
-		// While a client's request is in progress, the nonce is left to it.
+		// A client's request in progress handles the nonce itself.
 		const need = row === undefined || isBusy ? null : needOf(row, to, health, time);
 		if (row === undefined || need === null) {
 			advance(progress, nonce, isThere);
@@ -249,7 +270,8 @@ function* planNonce(
 			yield { kind: "forget", row, to };
 			continue;
 		}
-		// No second upstream gets it before the first one's answer, unless it holds an earlier row of the nonce.
+		// No second upstream gets it before the first one's answer, unless it has an earlier row of the
+		// nonce.
 		if (need !== "replacement" && isSent) {
 			progress.isBlocked = true;
 			continue;
@@ -269,13 +291,17 @@ function* planNonce(
 	}
 }
 
-/** Goes past a nonce. Where it is missing and nonce gaps are not accepted, later nonces are blocked. */
+/**
+ * Goes past a nonce. If it is missing and nonce gaps are not accepted, later nonces are blocked.
+ */
 function advance(progress: UpstreamProgress, nonce: bigint, isThere: boolean): void {
 	if (isThere && nonce === progress.firstMissing) progress.firstMissing += 1n;
 	if (!isThere && !progress.health.acceptsNonceGaps) progress.isBlocked = true;
 }
 
-/** Cancels an ended row at each upstream where that is pending. Pauses are for transactions alone. */
+/**
+ * Cancels an ended row at each upstream where that is pending. Pauses apply to transactions only.
+ */
 function* planEnded(row: Row, health: UpstreamHealths, time: PlanTime): Generator<Action> {
 	for (const to of UPSTREAMS) {
 		if (!isCancelReady(row, to, health)) continue;
@@ -299,7 +325,10 @@ function needOf(row: Row, name: UpstreamName, health: UpstreamHealths, time: Pla
 	return isLifeOver(row, time) ? null : "handover";
 }
 
-/** Why an upstream that accepts no nonce gaps would reject it: its nonce is used, or an earlier one is missing there. */
+/**
+ * Why an upstream without nonce gaps would reject the row: its nonce is used, or an earlier one is
+ * missing there.
+ */
 function nonceProblem(
 	{ nonce }: Row,
 	{ health, firstMissing }: UpstreamProgress,
@@ -310,9 +339,12 @@ function nonceProblem(
 	return nextNonce === null || firstMissing === null || nonce > firstMissing ? "gap" : null;
 }
 
-/** Whether a row counts as held by an upstream: it acknowledged the row, or a client's request sent it and got no verdict. */
+/**
+ * Whether an upstream counts as having a row: it acknowledged the row, or a client's request sent
+ * it and got no verdict.
+ */
 export function countsAsThere({ at }: Row, name: UpstreamName): boolean {
-	// Named, since `at[name]` is slower and each pass asks this of every row.
+	// Named, since `at[name]` is slower and each pass checks every row.
 	const { presence } = name === "relay" ? at.relay : at.fallback;
 	return presence === "has" || presence === "given";
 }
@@ -328,7 +360,7 @@ function isAvailable(upstream: UpstreamHealth | undefined): upstream is Upstream
 	return upstream?.isUnavailable === false;
 }
 
-/** Whether our relay has it but must be told of all its owners. */
+/** Whether our relay has it but must still receive all its owners. */
 function lacksOwners(row: Row, name: UpstreamName): boolean {
 	return name === "relay" && row.ownersPending && countsAsThere(row, name);
 }
@@ -353,7 +385,10 @@ function isRetryDue({ at }: Row, name: UpstreamName, { monotonic, epoch }: PlanT
 	return retryAt <= monotonic || (validIn !== null && validIn !== epoch);
 }
 
-/** Whether the cancel pending at `name` can be sent, or dropped because that upstream is no longer configured. */
+/**
+ * Whether the cancel pending at `name` can be sent, or dropped because that upstream is no longer
+ * configured.
+ */
 function isCancelReady(row: Row, name: UpstreamName, health: UpstreamHealths): boolean {
 	return row.at[name].cancelPending && health[name]?.isUnavailable !== true;
 }

@@ -1,6 +1,7 @@
-// Carries out the plan: when triggered, it goes through all rows and sends and cancels what is needed, a few accounts at a
-// time. It depends on the current rows and health alone, not on past events, so that a restart is no special case. What a
-// client's request asks for it does at once, within the request's time, and returns what came of it.
+// Carries out the plan. When triggered, it goes through all rows and sends and cancels as needed, a
+// few accounts at a time. It depends only on the current rows and health, not on past events, so a
+// restart is no special case. A client's request is carried out at once, within the request's time,
+// and the outcomes are returned.
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
@@ -14,37 +15,46 @@ import { Sender, type SenderDependencies } from "./sender.ts";
 import { Situation } from "./situation.ts";
 
 export interface ReconcilerOptions {
-	/** A request's whole time, in ms. */
+	/** The total time of a request, in ms. */
 	readonly budgetMs: number;
 	/** Deadline of one request of boost's own, in ms. It bounds the shutdown. */
 	readonly deadlineMs: number;
-	/** Until the next pass while anything is left to do, in ms. */
+	/** Delay before the next pass while any work is left, in ms. */
 	readonly tickMs: number;
 }
 
 export interface ReconcilerDependencies extends SenderDependencies {
 	readonly chain: ChainReads;
 	readonly background: Background;
-	/** Whether the rows are certainly this boost's: else another one may send them by now. */
+	/**
+	 * Whether the rows certainly belong to this boost instance. Otherwise another one may already
+	 * send them.
+	 */
 	readonly mayAct?: () => boolean;
 }
 
-/** Accounts and ended rows handled at a time; the transactions of one account are sent one after another. */
+/**
+ * Number of accounts and ended rows handled at a time. The transactions of one account are sent one
+ * after another.
+ */
 const CONCURRENCY = 16;
-/** The part of a request's time for each lower nonce that goes before its transaction. */
+/** The share of a request's time for each lower nonce that is sent before its transaction. */
 const LOWER_PART = 1 / 4;
 
-/** Once started it runs whenever a row or the health of an upstream changes. Requests are served before that, too. */
+/**
+ * Once started, runs whenever a row or the health of an upstream changes. Serves requests before
+ * that, too.
+ */
 export class Reconciler {
 	readonly #deadlineMs: number;
 	readonly #dependencies: ReconcilerDependencies;
 	readonly #situation: Situation;
 	readonly #sender: Sender;
 	readonly #loop: Loop;
-	/** What is queued and what is being handled: accounts, and hashes of ended rows. */
+	/** Queued work and work in progress: accounts, and hashes of ended rows. */
 	readonly #queued = new Set<string>();
 	readonly #running = new Map<string, Promise<void>>();
-	/** Accounts that are left alone, with the number of those who want it. */
+	/** Accounts that are left alone, and how many callers require it. */
 	readonly #held = new Map<string, number>();
 	#started = false;
 	#stopped = false;
@@ -61,18 +71,21 @@ export class Reconciler {
 			upstream?.breaker.onChange(() => this.trigger());
 	}
 
-	/** From now on it does by itself what the plan wants. */
+	/** From now on, carries out the plan by itself. */
 	start(): void {
 		this.#started = true;
 		this.trigger();
 	}
 
-	/** Something changed: a row, or the health of an upstream. */
+	/** A row or the health of an upstream has changed. */
 	trigger(): void {
 		if (this.#started) this.#loop.trigger();
 	}
 
-	/** Leaves an account alone until the returned function is called; resolves once nothing is on its way for it. */
+	/**
+	 * Leaves an account alone until the returned function is called. Resolves once no send of it is
+	 * in progress.
+	 */
 	async hold(from: string): Promise<() => void> {
 		this.#held.set(from, (this.#held.get(from) ?? 0) + 1);
 		await this.#running.get(from);
@@ -93,7 +106,10 @@ export class Reconciler {
 		await Promise.all(this.#running.values());
 	}
 
-	/** Sends a client's transaction, whose row is there, until an upstream acknowledges or rejects it, or its time is over. */
+	/**
+	 * Sends a client's transaction with a row until an upstream acknowledges or rejects it, or its
+	 * time is over.
+	 */
 	async submitNow(ask: SubmitAsk): Promise<readonly Tried[]> {
 		const { rows } = this.#dependencies;
 		const came: Tried[] = [];
@@ -113,12 +129,12 @@ export class Reconciler {
 		return came;
 	}
 
-	/** Sends a client's cancel to all that it asks for. The rows stay as they are. */
+	/** Sends a client's cancel to all upstreams concerned. The rows stay unchanged. */
 	async cancelNow(ask: CancelAsk): Promise<CancelOutcomes> {
 		const { rows } = this.#dependencies;
 		const came = new Map<UpstreamName, CancelOutcome>();
 		for (;;) {
-			// An upstream may become a holder while another one is asked.
+			// An upstream may get the transaction while another one is asked.
 			const known = ask.rows.map((row) => rows.live(row.hash) ?? row);
 			const next = planCancel(ask, came, known, this.#situation.health);
 			if (next === null) return came;
@@ -126,7 +142,7 @@ export class Reconciler {
 		}
 	}
 
-	/** Sends a client's cancel to our relay alone, which may have the transaction from others. */
+	/** Sends a client's cancel to our relay only, which may have the transaction from others. */
 	cancelAtRelay(hash: string, state: RequestState): Promise<CancelOutcome> {
 		return this.#sender.cancelByHash("relay", hash, state.path, state);
 	}
@@ -156,7 +172,7 @@ export class Reconciler {
 	#startQueued(): void {
 		for (const key of this.#queued) {
 			if (this.#stopped || this.#running.size >= CONCURRENCY) return;
-			// Queued again while it is handled, or left alone: it stays queued.
+			// A key that is being handled, or whose account is left alone, stays queued.
 			if (this.#running.has(key) || this.#held.has(key)) continue;
 			this.#queued.delete(key);
 			const run = new Promise<void>((resolve) => {
@@ -174,7 +190,7 @@ export class Reconciler {
 	async #reconcile(key: string): Promise<void> {
 		const row = this.#dependencies.rows.get(key);
 		if (row === null) await this.#reconcileAccount(key);
-		// A row that was opened again meanwhile is handled with its account.
+		// A row that was opened again in between is handled with its account.
 		else if (!isLive(row)) await this.#reconcileEnded(row);
 	}
 
@@ -187,7 +203,10 @@ export class Reconciler {
 		await Promise.all(cancels);
 	}
 
-	/** Sends one transaction after another and plans anew each time, since the plan depends on the last result. */
+	/**
+	 * Sends one transaction after another and plans again each time, since the plan depends on the
+	 * last result.
+	 */
 	async #reconcileAccount(from: string): Promise<void> {
 		const { rows } = this.#dependencies;
 		let nextNonce: bigint | null | undefined;
@@ -201,14 +220,14 @@ export class Reconciler {
 		}
 	}
 
-	/** The first `send` of the plan; earlier actions are done here. */
+	/** The first `send` of the plan. Carries out the actions before it. */
 	#nextSend(rows: readonly Row[], nextNonce: bigint | null | undefined): Send | null {
 		const time = this.#situation.time();
 		for (const action of plan(rows, this.#situation.health, time, nextNonce)) {
 			const { kind, to } = action;
 			const { hash } = action.row;
 			if (kind === "send") return action;
-			// The replacement may not go there: that upstream keeps the earlier transaction.
+			// The replacement may not go there, so that upstream keeps the earlier transaction.
 			if (kind === "forget")
 				this.#dependencies.rows.changeLive(hash, (row) => setReplacementPending(row, to, false));
 			else if (kind === "wait" && action.byNonce)
@@ -217,7 +236,10 @@ export class Reconciler {
 		return null;
 	}
 
-	/** Sends one of an account's rows, of which `known` was planned; nothing if they, or who is out, change before it is read. */
+	/**
+	 * Sends one of an account's rows, which were `known` to the plan. Sends nothing if they, or the
+	 * upstreams' availability, change before its bytes are read.
+	 */
 	async #send(send: Send, known: readonly Row[], deadlineMs: number): Promise<void> {
 		const { rows } = this.#dependencies;
 		const { hash, from } = send.row;
@@ -229,7 +251,10 @@ export class Reconciler {
 		else await this.#sender.send(send, raw, deadlineMs);
 	}
 
-	/** Whether it may go there only behind the account's next nonce on the chain, or what that upstream has. */
+	/**
+	 * Whether it may go there only after the account's next nonce on the chain, or after the
+	 * upstream's own rows.
+	 */
 	#dependsOnNonce({ to, need }: Send): boolean {
 		return need === "handover" && this.#situation.health[to]?.acceptsNonceGaps === false;
 	}

@@ -1,5 +1,5 @@
-// The one place from which transactions and cancels leave boost. It does what the plan has decided, and changes the rows by what
-// came of it.
+// The only place from which transactions and cancels leave boost. It carries out the plan's
+// decisions, and changes the rows by their outcomes.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
@@ -50,7 +50,7 @@ export interface SenderDependencies {
 	readonly onHandover?: (handover: { readonly to: UpstreamName; readonly outcome: HandoverOutcome }) => void;
 }
 
-/** The shortest pause of an upstream that rate-limits boost, in ms. */
+/** The shortest pause for an upstream that rate-limits boost, in ms. */
 const PAUSE_MS = 1_000;
 /** Rate limit and internal error: no verdict on the transaction. */
 const LIMIT = RPC_ERRORS.limit.code;
@@ -58,11 +58,11 @@ const INTERNAL = RPC_ERRORS.internal.code;
 /** The first byte of a blob transaction. */
 const BLOB_TYPE = 3;
 const CANCEL_METHOD = "eth_cancelTransaction";
-/** What a fallback means that answers a cancel with anything but true. */
+/** The meaning of a fallback's answer to a cancel other than true. */
 const NOT_CANCELLED = { code: -32000, message: NOT_CANCELLABLE };
 
 export class Sender {
-	/** A request's whole time, in ms. */
+	/** The total time of a request, in ms. */
 	readonly #budgetMs: number;
 	readonly #dependencies: SenderDependencies;
 	readonly #situation: Situation;
@@ -78,7 +78,7 @@ export class Sender {
 		this.#situation = situation;
 	}
 
-	/** Begins nothing more for boost itself. */
+	/** Starts nothing more for boost itself. */
 	stop(): void {
 		this.#stopped = true;
 	}
@@ -93,7 +93,7 @@ export class Sender {
 		const caller = inNameOf(row, firstStanding(row));
 		const delivery = await upstream.deliver(sendable(row, raw, upstream), { deadlineMs, caller });
 		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
-			// Those who have cancelled are not known there yet.
+			// The relay does not know the owners that have cancelled, so only the others count.
 			this.#dependencies.rows.changeLive(hash, (one) => ({
 				...one,
 				ownersPending: standingCount(one.owners) > 1,
@@ -118,28 +118,28 @@ export class Sender {
 	}
 
 	/**
-	 * Sends a client's transaction within its time. An acknowledgement changes the row's owners and siblings too, so that is left
-	 * to the request.
+	 * Sends a client's transaction within its time. An acknowledgement also changes the row's owners
+	 * and siblings, so the request handles it.
 	 */
 	async submit({ to, others }: Submit, { tx, agreed, before, state }: SubmitAsk): Promise<Delivery | null> {
 		const { rows, clock } = this.#dependencies;
 		const { caller, routing } = state;
 		const { hash } = tx;
 		rows.change(hash, (row) => markGiven(row, to));
-		// Blobs are verified first, which takes seconds.
+		// The upstream verifies blobs first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
 		const options = { deadlineMs, caller, routing };
 		const delivery = await this.#upstream(to).deliver(to === "relay" ? tx : agreed, options);
 		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
 		if (delivery?.kind === "acknowledged") return delivery;
-		// Its user may have ended it meanwhile: then it must be cancelled there.
+		// Its user may have ended it in between. It must then be cancelled there.
 		const isGiven = delivery !== null && mayHave(delivery);
 		rows.change(hash, (row) => (isGiven ? markGiven(row, to) : markAsBefore(row, to, before[to])));
 		return delivery;
 	}
 
-	/** Does what the plan wants for an ended row. A cancel is sent again and again until the upstream answers. */
+	/** Carries out the plan for an ended row. A cancel is repeated until the upstream answers. */
 	async cancel({ kind, row, to }: Cancel, deadlineMs: number): Promise<void> {
 		const isOver = kind === "forget" || (await this.#cancel(this.#upstream(to), row, deadlineMs));
 		const time = this.#situation.time();
@@ -205,8 +205,9 @@ export class Sender {
 	}
 
 	/**
-	 * Submits it at our relay in the name of each owner, on the path that holds for all of them, and then cancels for those who
-	 * have taken their wish back. What the relay knows already changes nothing there.
+	 * Submits it at our relay on behalf of each owner, on the path that applies to all of them. Then
+	 * cancels for the owners that have withdrawn. Requests that the relay already knows change
+	 * nothing there.
 	 */
 	async #tellOwners(relay: Upstream, row: Row, raw: Buffer, deadlineMs: number): Promise<void> {
 		const { hash, owners } = row;
@@ -233,12 +234,15 @@ export class Sender {
 		const time = this.#situation.time();
 		if (mayHave(delivery)) this.#markReached(name, row, (one) => markUnanswered(one, name, time, retryMs));
 		else this.#dependencies.rows.changeLive(row.hash, (one) => delayRetry(one, name, time, retryMs));
-		// A fallback's limit is about us, not about one client.
+		// A fallback's limit concerns boost, not one client.
 		if (fault === "limited" && dialect !== null)
 			this.#situation.pause(name, Math.min(Math.max(retryMs, PAUSE_MS), MAX_WAIT_MS));
 	}
 
-	/** The upstream has or may have it: it must also get a cancel or replacement that arrived meanwhile. */
+	/**
+	 * The upstream has or may have it, so it must also get a cancel or replacement that arrived in
+	 * between.
+	 */
 	#markReached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
 		const { rows } = this.#dependencies;
 		const row = rows.get(sent.hash);
@@ -254,8 +258,9 @@ export class Sender {
 	}
 
 	/**
-	 * Whether the upstream answered for good; otherwise the cancel is sent again. Our relay is told so in the name of each owner,
-	 * or of the sender, whose own replacement counts as a signature.
+	 * Whether the upstream gave a final answer; otherwise the cancel is sent again. Our relay gets
+	 * the cancel on behalf of each owner, or of the sender, whose own replacement counts as a
+	 * signature.
 	 */
 	async #cancel(upstream: Upstream, row: Row, deadlineMs: number): Promise<boolean> {
 		if (upstream.dialect !== null) return this.#cancelAs(upstream, row, null, deadlineMs);
@@ -290,7 +295,7 @@ export class Sender {
 
 const DONE = { kind: "done", isStillWanted: false } as const;
 
-/** The result of delivering a self-transfer that cancels. */
+/** The outcome of delivering a self-transfer that cancels. */
 function outcomeOf(delivery: Delivery | null): CancelOutcome {
 	if (delivery === null) return { kind: "unreached" };
 	if (delivery.kind === "acknowledged") return DONE;
@@ -304,19 +309,25 @@ function isFinalVerdict({ code }: WireVerdict): boolean {
 
 type RowOwner = Row["owners"][number];
 
-/** The row as an upstream gets it. Our relay may know that owners have ended it; those in whose name it is sent want it. */
+/**
+ * The row as an upstream gets it. If some owners have ended it, the query marks it as submitted
+ * again for our relay.
+ */
 function sendable(row: Row, raw: Buffer, { dialect }: Upstream): Sendable {
 	const isEndedBySome = row.owners.some(({ cancelled }) => cancelled);
 	if (dialect !== null || !isEndedBySome) return { ...row, raw };
 	return { ...row, raw, search: withAgain(row.search, row.hash) };
 }
 
-/** The first owner that still wants it. */
+/** The first owner that has not cancelled. */
 function firstStanding({ owners }: Row): RowOwner | undefined {
 	return owners.find(({ cancelled }) => !cancelled);
 }
 
-/** The caller in whose name the relay gets a row. One that owns nothing is charged as the row's client. */
+/**
+ * The caller on whose behalf the relay gets a row. A caller that owns nothing is charged as the
+ * row's client.
+ */
 function inNameOf(row: Row, owner: RowOwner | undefined): Caller {
 	const { address = row.address } = owner ?? {};
 	const { requestId } = row;

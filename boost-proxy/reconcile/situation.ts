@@ -1,5 +1,5 @@
-// What the plan decides by besides the rows: the upstreams' health, read from their breakers and dialects whenever it is asked for,
-// and the time.
+// The input of the plan besides the rows: the time, and the upstreams' health. The health is read
+// from their breakers and dialects on each access.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
@@ -7,7 +7,7 @@ import type { Route, UpstreamName } from "../domain/request.ts";
 import type { Rows } from "../rows/rows.ts";
 import type { PlanTime, UpstreamHealth, UpstreamHealths } from "./plan.ts";
 
-/** Of one upstream. */
+/** The health of one upstream. */
 class Health implements UpstreamHealth {
 	readonly #upstream: Upstream;
 	pausedUntil = 0;
@@ -61,18 +61,19 @@ export class Situation {
 		this.health = this.#healths;
 	}
 
-	/** An upstream that becomes unavailable or available begins a new one. */
+	/** A new epoch begins when an upstream becomes unavailable or available. */
 	get epoch(): number {
 		return this.#epoch;
 	}
 
 	time(): PlanTime {
 		const { rows, clock } = this.#dependencies;
-		// While the chain's time is not known, what looks old by the machine's clock is kept, but not handed over.
+		// While the chain's time is unknown, rows that look old by the machine's clock are kept, but
+		// not delivered.
 		return { now: rows.chainNow ?? clock.now(), monotonic: clock.monotonic(), epoch: this.#epoch };
 	}
 
-	/** No transaction is sent there by the reconciler for `ms`. */
+	/** The reconciler sends no transaction there for `ms`. */
 	pause(name: UpstreamName, ms: number): void {
 		const health = this.#healths[name];
 		if (health !== undefined) health.pausedUntil = this.#dependencies.clock.monotonic() + ms;

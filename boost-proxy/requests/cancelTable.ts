@@ -30,7 +30,7 @@ export type CancelAction =
 	| "askRelayFirst"
 	/** Cancels the transaction at every upstream that has it. */
 	| "cancelEverywhere"
-	/** Removes this client's wish. Other owners still want the transaction. */
+	/** Withdraws this client's request. Other owners still want the transaction. */
 	| "takeBackWish"
 	/** The transaction has ended here. The sender's signature also ends it for the other owners at the relay. */
 	| "cancelForAll"
@@ -68,7 +68,7 @@ export interface CancelEnd {
 	readonly abandonedBy: readonly UpstreamName[];
 	/** Upstreams to cancel at later, if the transactions have ended. Null if they stay live. */
 	readonly laterAt: readonly UpstreamName[] | null;
-	/** The client's answer; an upstream's error as it came. */
+	/** The client's answer; an upstream's error is passed on unchanged. */
 	readonly answer: "done" | "cannot" | "stillWanted" | "unreached" | "holderIsOut" | WireVerdict;
 }
 

@@ -1,6 +1,6 @@
-// Cancels transactions by their hash or by a soft cancel (a self-transfer with a nonce that allows it). They are not handed
-// over while a cancel is in progress, and never after one succeeded anywhere; the reconciler cancels them at unreached
-// holders.
+// Cancels transactions by their hash or by a soft cancel (a self-transfer with a nonce that allows
+// it). While a cancel is in progress, they are not sent to another upstream. After one succeeded
+// anywhere, they never are. The reconciler cancels them at unreached upstreams.
 
 import { MINED_STAGES } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -37,17 +37,17 @@ export interface CancelsDependencies {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
-	/** Sends it. */
+	/** Sends the cancels. */
 	readonly reconciler: Reconciler;
 	readonly others: OtherBoosts;
 	/**
-	 * Whether our relay accepts boost's information about clients; otherwise it takes all of them for one. Null: it has not been
-	 * heard yet.
+	 * Whether our relay accepts boost's information about clients. If not, it treats all of them as
+	 * one client. Null: the relay has not responded yet.
 	 */
 	readonly relayKnowsClient: () => boolean | null;
 }
 
-/** The same for a stranger's transaction and for one that only the relay may know. */
+/** The same text for a stranger's transaction and for one that only the relay may know. */
 const NOT_HERE = `${NOT_CANCELLABLE}; the relay, which may know it, is out: cancel it again when that is back`;
 const NOT_BELIEVED =
 	"the relay does not believe boost about its clients and refuses their cancels; its operator has to correct BOOST_SECRET or TRUST_PROXY";
@@ -65,18 +65,19 @@ export class Cancels {
 	}
 
 	/**
-	 * Cancels `hash`. The relay decides whether the client may while it is available, else the same rule on the row's address.
-	 * Throws RpcError `rejected` if it is not pending, the client may not, or others still want it; `unavailable` if no holder can be
-	 * reached, or if it is not known what other boost instances have.
+	 * Cancels `hash`. While the relay is available, it decides whether the client may. Otherwise the
+	 * same rule applies to the row's address. Throws RpcError `rejected` if it is not pending, the
+	 * client may not cancel it, or others still want it. Throws `unavailable` if no upstream that has
+	 * it can be reached, or if the state of other boost instances is unknown.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
 		const { rows, others, failover } = this.#dependencies;
-		// If it ended and can't be read, the relay may still know.
+		// If its ended row is unreadable, the relay may still know it.
 		const found = rows.findIfReadable(hash);
 		const own = found instanceof Promise ? await found : found;
 		const isHere = others.isAlone || (own !== null && (isLive(own) || isFinal(own)));
 		const row = isHere ? own : ((await others.find(hash, state.caller.address))?.row ?? own);
-		// Of another boost's rows a stranger moves none.
+		// A stranger's request moves no rows of another boost instance.
 		const isStrangers = row !== null && row !== own && !isOwner(row, state.caller);
 		if (isStrangers) return this.#cancelHere(null, hash, state);
 		if (row === null || !isLive(row)) return this.#cancelHere(row, hash, state);
@@ -88,7 +89,7 @@ export class Cancels {
 		});
 	}
 
-	/** `row`: this boost's, or one that has ended at another. */
+	/** `row`: a row of this boost instance, or one that has ended at another. */
 	async #cancelHere(row: Row | null, hash: string, state: RequestState): Promise<true> {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
 		const { caller } = state;
@@ -113,8 +114,9 @@ export class Cancels {
 	}
 
 	/**
-	 * The sender signs a cancel of what its owners here have taken back: the relay may have it from others. Throws RpcError
-	 * `unavailable` if the relay can't be reached; then it is told so later.
+	 * The sender signs a cancel of a transaction that its owners here have cancelled, since the relay
+	 * may have it from others. Throws RpcError `unavailable` if the relay can't be reached, which
+	 * then gets the cancel later.
 	 */
 	async #cancelForAll({ hash }: Row, state: RequestState): Promise<true> {
 		const { rows, reconciler } = this.#dependencies;
@@ -130,8 +132,8 @@ export class Cancels {
 	}
 
 	/**
-	 * Takes back the client's own wish. Returns whether that is all: if not, nobody wants the transaction any more. Throws RpcError
-	 * `rejected` if others still want it.
+	 * Withdraws the client's own request. Returns whether that is all. If not, no owner wants the
+	 * transaction any more. Throws RpcError `rejected` if others still want it.
 	 */
 	async #takesBackOne(row: Row, state: RequestState): Promise<boolean> {
 		const { rows, reconciler } = this.#dependencies;
@@ -150,19 +152,23 @@ export class Cancels {
 		} finally {
 			rows.change(hash, (one) => endRequest(one));
 		}
-		// The others may have taken theirs back meanwhile.
+		// The other owners may have withdrawn in between.
 		const now = rows.live(hash);
 		if (now !== null && standingCount(now.owners) > 0) throw stillWanted();
 		return now === null;
 	}
 
-	/** Cancels `siblings` by `tx`, which is sent only to their holders, in a form that is free there, and never kept. */
+	/**
+	 * Cancels `siblings` by `tx`. It is sent only to upstreams that have them, in a form that is free
+	 * there, and is never kept.
+	 */
 	async soft(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): Promise<void> {
 		const { rows } = this.#dependencies;
 		try {
 			await this.#cancelEverywhere(siblings, { tx, byRight: true, asksRelay: false }, true, state);
 		} finally {
-			// The same bytes again are answered with their hash: to send them could cost the user gas.
+			// The same bytes, if sent again, get their hash as the answer: sending them could cost the
+			// user gas.
 			if (siblings.some(({ hash }) => rows.get(hash)?.desired === "cancelled")) {
 				const { hash, from, nonce } = tx;
 				const { path, caller } = state;
@@ -174,11 +180,14 @@ export class Cancels {
 	}
 
 	/**
-	 * Lets the reconciler cancel `siblings` (of one sender and nonce), and ends them if an upstream has cancelled them or may have.
-	 * `byRight` (the client may end them himself): also if no holder can be reached; then the reconciler cancels them later, in the
-	 * name of the sender if it is `bySender`.
-	 * Resolves when the end is on disk and at least one holder has cancelled them, or there is none. Throws the verdict if all
-	 * that answered rejected it, else RpcError `unavailable` with the reason.
+	 * Lets the reconciler cancel `siblings` (of one sender and nonce). Ends them if an upstream has
+	 * cancelled them or may have. `byRight` (the client may end them itself): also ends them if no
+	 * upstream that has them can be reached. The reconciler then cancels them later, in the sender's
+	 * name if it is `bySender`.
+	 *
+	 * Resolves when the end is on disk and at least one upstream has cancelled them, or none has
+	 * them. Throws the verdict if all that answered rejected it, else RpcError `unavailable` with the
+	 * reason.
 	 */
 	async #cancelEverywhere(
 		siblings: readonly Row[],
@@ -217,8 +226,9 @@ export class Cancels {
 	}
 
 	/**
-	 * What the relay's answer to one who may cancel means: where it rejects the cancel, but has lost the transaction, there is nothing to
-	 * cancel. It may not know this owner yet: then it is told with the others, and then of the cancel.
+	 * Interprets the relay's answer to a client that may cancel. If the relay rejects the cancel but
+	 * has lost the transaction, there is nothing to cancel. The relay may not know this owner yet. It
+	 * then gets this owner with the others, followed by the cancel.
 	 */
 	async #checked(outcome: CancelOutcome, row: Row, state: RequestState): Promise<CancelOutcome> {
 		if (outcome.kind !== "rejected") return outcome;
@@ -228,7 +238,10 @@ export class Cancels {
 			: outcome;
 	}
 
-	/** Asks the relay, which may know the hash from a direct submission or from another path. */
+	/**
+	 * Forwards the cancel to the relay, which may know the hash from a direct submission or from
+	 * another path.
+	 */
 	async #askRelay(hash: string, state: RequestState): Promise<true> {
 		const outcome = await this.#dependencies.reconciler.cancelAtRelay(hash, state);
 		if (outcome.kind === "rejected") throw verdictError(outcome.error);
@@ -238,14 +251,14 @@ export class Cancels {
 		return true;
 	}
 
-	/** Whether the relay says that a builder has mined what was cancelled. */
+	/** Whether the relay reports that a builder has mined the cancelled transaction. */
 	async #isMined(row: Row, state: RequestState): Promise<boolean> {
 		if (this.#dependencies.upstreams.relay.breaker.isUnavailable) return false;
 		const stage = await this.#stageAtRelay(row, state);
 		return MINED_STAGES.some((mined) => mined === stage);
 	}
 
-	/** Its stage at the relay: null if that has no record, undefined without an answer. */
+	/** Its stage at the relay: null if the relay has no record, undefined without an answer. */
 	async #stageAtRelay({ hash }: Row, state: RequestState): Promise<string | null | undefined> {
 		const { upstreams, failover } = this.#dependencies;
 		const { relay } = upstreams;
@@ -256,7 +269,7 @@ export class Cancels {
 	}
 }
 
-/** Why there is no way to cancel at the fallback, which alone may have none. */
+/** Why a cancel at the fallback is impossible. Only a fallback may have no cancel. */
 function cannotCancel([row]: readonly Row[], tx: DecodedTransaction | null): RpcError {
 	return tx === null
 		? new RpcError("rejected", `held by the fallback: send a self-transfer with nonce ${row?.nonce}`)

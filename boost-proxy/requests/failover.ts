@@ -1,4 +1,5 @@
-// Sends reads to one upstream after another until one answers; and the errors of requests that no upstream served.
+// Sends reads to one upstream after another until one answers. Also makes the errors of requests
+// that no upstream served.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
@@ -30,8 +31,9 @@ export class Failover {
 	}
 
 	/**
-	 * Sends a body of reads unchanged to the relay, then to the fallback unless `relayOnly`; `forFallback`: calls that it gets
-	 * instead, with the ids of the body's. Returns the answer's bytes. Throws RpcError `unavailable`.
+	 * Sends a body of reads unchanged to the relay, then to the fallback unless `relayOnly`.
+	 * `forFallback`: calls that the fallback gets instead, with the ids of the body's calls. Returns
+	 * the answer's bytes. Throws RpcError `unavailable`.
 	 */
 	async read(
 		request: {
@@ -51,7 +53,7 @@ export class Failover {
 			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), others);
 			if (deadlineMs === 0) break;
 			const { ids, batch, forFallback } = request;
-			// Time is left for its calls one by one.
+			// This leaves time for its calls one by one.
 			if (batch && upstream.dialect?.batches === false) break;
 			const isReplaced = upstream.dialect !== null && forFallback !== null;
 			const body = isReplaced ? bodyOf(forFallback, ids, batch) : request.body;
@@ -82,9 +84,9 @@ function bodyOf(calls: readonly RpcCall[], ids: readonly (RpcId | undefined)[], 
 }
 
 /**
- * An upstream's verdict as the client gets it. A rate limit of the relay applies to this client and becomes HTTP 429; with a
- * `reason` it is a full share of the pool, for which waiting a second does not help, and in other words it is the node's limit
- * of what one read may cover.
+ * An upstream's verdict as the client gets it. A rate limit of the relay applies to this client and
+ * becomes HTTP 429. With a `reason` it is a full quota of the pool, for which waiting a second does
+ * not help. With other words it is the node's limit on the range of one read.
  */
 export function verdictError({ code, message, data }: WireVerdict): Error {
 	const { reason } = (data ?? {}) as { reason?: unknown };

@@ -1,9 +1,11 @@
-// Accepts signed transactions: writes the row, and lets the reconciler send it. A client gets the hash once an upstream has
-// acknowledged it and its row is on disk (or the journal fails or takes too long, which is logged). Earlier transactions of the
-// nonce end as replaced; the reconciler gets the transaction to the upstreams that still need it.
+// Accepts signed transactions: writes the row, and lets the reconciler send it. A client gets the
+// hash once an upstream has acknowledged it and its row is on disk. If the journal fails or takes
+// too long, the client gets it anyway and that is logged. Earlier transactions of the nonce end as
+// replaced. The reconciler sends the transaction to the upstreams that still need it.
 //
-// A soft cancel is a self-transfer with the nonce of a pending transaction that was submitted with `softCancellations`: it
-// cancels that one at its holders, which alone get it, and is never mined itself.
+// A soft cancel is a self-transfer with the nonce of a pending transaction that was submitted with
+// `softCancellations`. It cancels that transaction at the upstreams that have it, goes only there,
+// and is never mined itself.
 
 import { type Clock, DeadlineError, within } from "../../shared/clock.ts";
 import type { Fork } from "../../shared/ethereum/forks.ts";
@@ -59,10 +61,13 @@ export interface Submitted {
 	readonly cancels: boolean;
 }
 
-/** What a client wants of a transaction. */
+/** A client's terms for a transaction. */
 interface Wish {
 	readonly owner: Owner<BoostPath>;
-	/** The hash of what it wants anew though another owner has cancelled it; null: none. */
+	/**
+	 * The hash of a transaction that it submits again though another owner has cancelled it; null:
+	 * none.
+	 */
 	readonly again: string | null;
 }
 
@@ -82,13 +87,13 @@ export interface SubmissionsDependencies {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
-	/** Sends it. */
+	/** Sends the transactions. */
 	readonly reconciler: Reconciler;
 	readonly cancels: Cancels;
 	readonly others: OtherBoosts;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
-	/** Whose rules hold in the next block. */
+	/** The fork whose rules apply in the next block. */
 	readonly fork: () => Fork;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -96,18 +101,18 @@ export interface SubmissionsDependencies {
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
 }
 
-/** The relay's own message when a client has used up its share of the pool. */
+/** The relay's own message when a client has used up its quota of the pool. */
 const CLIENT_FULL = "too many pending transactions from this client";
-/** Why a transaction can be mined in no block, by its own fields. */
+/** Reasons in a transaction's own fields why no block can include it. */
 const OWN_FAULTS = [tipAboveFeeCap, belowIntrinsicGas, outsideFloorGas, nonceAtMax];
-/** The part of a request's time that it may wait for its sender's rows of another boost. */
+/** The share of a request's time to wait for its sender's rows at another boost instance. */
 const ELSEWHERE_PART = 1 / 2;
 /** How long a client's answer waits for the journal after an upstream's verdict, in ms. */
 const JOURNAL_MS = 2_000;
 
 export class Submissions {
 	readonly #dependencies: SubmissionsDependencies;
-	/** By hash and client: concurrent submissions of the same bytes by one client that asks for the same share one result. */
+	/** By hash, client and terms: concurrent equal submissions of one client get one result. */
 	readonly #running = new Map<string, Promise<Submitted>>();
 	/** By sender and nonce: submissions of one nonce are handled one after another. */
 	readonly #nonces = new Map<string, Promise<unknown>>();
@@ -117,9 +122,10 @@ export class Submissions {
 	}
 
 	/**
-	 * Accepts `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query, `limit` if the
-	 * client has used up its share of the journal, `unavailable` if no upstream answered for good, the journal is full, or it is not known
-	 * what other boost instances have.
+	 * Accepts `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, and `invalidParams`
+	 * for a bad query. Throws `limit` if the client has used up its quota of the journal. Throws
+	 * `unavailable` if no upstream gave a final answer, the journal is full, or the state of other
+	 * boost instances is unknown.
 	 */
 	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
 		const query = state.search === "" ? NO_QUERY : readSubmissionQuery(new URLSearchParams(state.search));
@@ -134,7 +140,7 @@ export class Submissions {
 		const owner: Owner<BoostPath> = {
 			address: ownAddress(caller),
 			paths: ONE_PATH[path],
-			// On the one path where the relay heeds that.
+			// The relay heeds it only on this path.
 			softCancellations: query.softCancellations && path === "noreverts",
 			refundRecipient: query.refundRecipient,
 			referrer: query.referrer,
@@ -185,7 +191,7 @@ export class Submissions {
 		}
 	}
 
-	/** No other boost has rows of its sender meanwhile. */
+	/** Meanwhile, no other boost instance has rows of its sender. */
 	async #submitExclusively(tx: DecodedTransaction, wish: Wish, state: RequestState): Promise<Submitted> {
 		const { others, failover } = this.#dependencies;
 		const { from, nonce, hash } = tx;
@@ -213,8 +219,8 @@ export class Submissions {
 		const known = stored !== null && (isLive(stored) || isFinal(stored)) ? stored : elsewhere.ended;
 		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
 		const past = known !== null && isFinal(known) ? known : null;
-		// The same bytes do not revive a transaction that its user ended or that was mined. An end by addresses binds these alone,
-		// unless the sender has replaced it since.
+		// The same bytes do not revive a transaction that its user ended or that was mined. An end by
+		// addresses applies only to them, unless the sender has replaced it since.
 		const isAnothers =
 			past !== null && isRevivable(past) && siblings.length === 0 && !hasSubmitted(past, owner.address);
 		if (isAnothers && (again !== tx.hash || owner.address === null)) {
@@ -244,8 +250,8 @@ export class Submissions {
 	}
 
 	/**
-	 * What ended long ago is looked up on disk. Throws RpcError `unavailable` if that fails: what its user ended must not be sent
-	 * again.
+	 * A row that ended long ago is looked up on disk. Throws RpcError `unavailable` if that fails,
+	 * since a transaction that its user ended must not be sent again.
 	 */
 	async #recalled(found: Promise<Row | null>, hash: string, state: RequestState): Promise<Row | null> {
 		try {
@@ -257,8 +263,9 @@ export class Submissions {
 	}
 
 	/**
-	 * Throws RpcError `rejected` for a transaction of another chain, which anybody may bring here. One that `ends` an earlier
-	 * transaction must be able to be mined itself: no upstream's word is taken for that, and it waits until the chain is known.
+	 * Throws RpcError `rejected` for a transaction of another chain, which anybody may submit here.
+	 * If it `ends` an earlier transaction, a block must be able to include it. Boost trusts no
+	 * upstream about that, and waits until the chain is known.
 	 */
 	#check(tx: DecodedTransaction, ends: boolean, state: RequestState): void {
 		const chainId = this.#dependencies.chainId();
@@ -274,11 +281,11 @@ export class Submissions {
 		throw new RpcError("rejected", rejected.message, { reason: rejected.code });
 	}
 
-	/** Writes its row and lets the reconciler send it; the client gets what came of it. */
+	/** Writes its row and lets the reconciler send it. The client gets the outcome. */
 	async #send(
 		tx: DecodedTransaction,
 		{ owner, again }: Wish,
-		/** `past`: what other addresses have ended of it. */
+		/** `past`: its row, which other addresses have ended. */
 		{ siblings, past }: { readonly siblings: readonly Row[]; readonly past: Row | null },
 		state: RequestState,
 	): Promise<void> {
@@ -302,13 +309,14 @@ export class Submissions {
 			requestId: caller.requestId,
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
-		// A transaction that the journal has no room for is not sent.
+		// A transaction for which the journal has no room is not sent.
 		const over = rows.exceeded(entry);
 		if (over !== null) throw this.#noRoom(state, hash, over);
-		// The relay works out what holds for all owners; a fallback gets it as that says.
+		// The relay derives the terms of all owners. A fallback gets the transaction with those terms.
 		const route = stored?.acknowledged === true ? joinRow(stored, owner, "relay") : entry;
 		const agreed = { hash, from, raw, path: route.path, search: route.search };
-		// False if it was acknowledged before and is submitted again: then it stays so, whatever comes of this request.
+		// False if it was acknowledged before and is submitted again. It then stays acknowledged,
+		// whatever the outcome.
 		const isOpened = rows.add(entry);
 		const ask = {
 			tx: { hash, from, raw, path, search: state.search },
@@ -318,7 +326,7 @@ export class Submissions {
 			state,
 		};
 		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {
-			// A fault of ours. The request must end, or the reconciler would leave the row alone for good.
+			// Our own bug. The request must end, or the reconciler would leave the row alone for good.
 			this.#endRequest(hash, isOpened, false, past);
 			throw thrown;
 		});
@@ -336,7 +344,7 @@ export class Submissions {
 		}
 		const now = rows.get(hash);
 		if (now !== null && isFinal(now)) {
-			// Its user has ended it meanwhile.
+			// Its user has ended it in between.
 			this.#endRequest(hash, isOpened, true, past);
 			this.#report(state, hash, "known");
 			return;
@@ -352,8 +360,8 @@ export class Submissions {
 	}
 
 	/**
-	 * Ends this request for the row that it opened; `acknowledged`: whether its client gets a success. If not, what others had ended
-	 * (`past`) is as before.
+	 * Ends this request for the row that it opened. `acknowledged`: whether its client gets a
+	 * success. If not, the row that others had ended (`past`) is restored.
 	 */
 	#endRequest(hash: string, isOpened: boolean, acknowledged: boolean, past: Row | null): void {
 		if (!isOpened) return;
@@ -365,8 +373,8 @@ export class Submissions {
 	}
 
 	/**
-	 * Marks it acknowledged and its siblings replaced, and waits for the journal. `joins`: the owner that joins a row which was
-	 * there; null: this request has opened the row.
+	 * Marks it acknowledged and its siblings replaced, and waits for the journal. `joins`: the owner
+	 * that joins an existing row; null: this request has opened the row.
 	 */
 	async #acknowledge(
 		tx: DecodedTransaction,
@@ -406,7 +414,7 @@ export class Submissions {
 		);
 	}
 
-	/** The error of the last one that said why, if any did. */
+	/** The error of the last upstream that gave a reason, if any did. */
 	#noVerdict(state: RequestState, hash: string, route: Route, came: readonly Tried[]): Error {
 		this.#report(state, hash, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
@@ -441,7 +449,7 @@ export class Submissions {
 	}
 }
 
-/** Shared by all owners. */
+/** Interned for all owners. */
 const ONE_PATH: Readonly<Record<BoostPath, readonly BoostPath[]>> = {
 	fast: ["fast"],
 	noreverts: ["noreverts"],

@@ -1,6 +1,7 @@
-// The time by which rows age, and the fork's rules: those of the chain, as the independent node or our relay tells them. Between
-// heads, and while neither answers, the time goes on by the monotonic clock. A step of the machine's clock does not change it, and
-// no fallback is asked. From the same heads the length of a slot is learnt.
+// The chain's time, by which rows age, and the fork's rules, as the independent node or our relay
+// reports them. Between heads, and while neither answers, the time advances by the monotonic clock.
+// A step of the machine's clock does not change it, and no fallback is asked. The length of a slot
+// is learnt from the same heads.
 
 import type { Background } from "../../shared/background.ts";
 import { Loop } from "../../shared/background.ts";
@@ -14,17 +15,17 @@ import type { Component } from "../../shared/lifecycle.ts";
 import type { ChainReads } from "../domain/ports.ts";
 
 export interface ChainTimeDependencies {
-	/** Without the fallback, which could make rows old. */
+	/** Excludes the fallback, which could make rows old. */
 	readonly chain: ChainReads;
 	readonly background: Background;
 	readonly clock: Clock;
 }
 
-/** The deadline of one question, in ms. */
+/** The deadline of one request, in ms. */
 const ASK_MS = 1_000;
-/** Between two readings of the head at least, in ms. */
+/** The minimum time between two reads of the head, in ms. */
 const LEAST_TICK_MS = 500;
-/** Blocks that are read at once: public nodes take few. */
+/** The number of blocks read at once: public nodes accept few. */
 const BATCH = 10;
 
 export class ChainTime {
@@ -46,12 +47,12 @@ export class ChainTime {
 		return this.#head === null ? null : this.#head.time + (this.#clock.monotonic() - this.#head.at);
 	}
 
-	/** The rules of a block that begins in `ms`; the oldest that are known until a head is. */
+	/** The rules of a block that begins in `ms`; until a head is known, the oldest known rules. */
 	forkIn(ms: number): Fork {
 		return this.#forks.at(((this.now() ?? 0) + ms) / 1_000);
 	}
 
-	/** Reads the head twice in a slot, which is learnt; once before the start is over. */
+	/** Reads the head twice a slot, whose length is learnt, and once before the start completes. */
 	follow(
 		slots: Pick<Slots, "ms" | "missingBefore" | "came">,
 		dependencies: ChainTimeDependencies,
@@ -82,7 +83,7 @@ export class ChainTime {
 		const [seconds, height] = [header.timestamp, header.number].map(parseNodeQuantity);
 		if (seconds == null) return;
 		this.#head = { time: Number(seconds) * 1_000, at: this.#clock.monotonic() };
-		// A lower one is another node's, which is behind.
+		// A lower head comes from another node, which is behind.
 		if (height == null || Number(height) <= this.#height) return;
 		const head = { number: Number(height), timestamp: Number(seconds) };
 		await this.#askForks(header, head, chain);
@@ -101,7 +102,7 @@ export class ChainTime {
 	}
 }
 
-/** The blocks with these numbers; null if one can't be read. */
+/** The blocks with these numbers; null if one is unreadable. */
 async function readHeads(numbers: readonly number[], chain: ChainReads): Promise<readonly SlotHead[] | null> {
 	const heads: SlotHead[] = [];
 	for (let at = 0; at < numbers.length; at += BATCH) {

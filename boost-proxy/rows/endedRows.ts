@@ -1,22 +1,23 @@
-// The ended rows that are in memory: those with something left to do, and of the settled ones, which are all archived, the latest.
+// The ended rows in memory: those with work left, and the latest settled ones. All settled rows are
+// archived.
 
 import type { Clock } from "../../shared/clock.ts";
 import { cancelsPendingAt, isSettled, keepsBytes, type Row } from "../domain/row.ts";
 
 /**
- * How long a row stays after its end, in ms: longer than any request takes. What is on its way to an upstream meanwhile may need
- * it, to have it cancelled there, too.
+ * How long a row stays after its end, in ms: longer than any request takes. A send in progress may
+ * need the row, to cancel the transaction at that upstream, too.
  */
 const STAY_MS = 120_000;
 
 export interface EndedRowsOptions {
-	/** The settled rows that stay however long ago they ended. */
+	/** The number of settled rows that stay regardless of age. */
 	readonly maxRecent: number;
 }
 
 export interface EndedRowsDependencies {
 	readonly clock: Clock;
-	/** Whether a row must stay: a request is about it, or it is not on disk yet. */
+	/** Whether a row must stay: a request uses it, or it is not on disk yet. */
 	readonly isNeeded: (hash: string) => boolean;
 	/** Called when a row leaves. */
 	readonly onLeave: (hash: string) => void;
@@ -29,7 +30,7 @@ export class EndedRows {
 	readonly pendingCancels = new Set<string>();
 	/** Rows that the chain ended and that can be reopened, in the order of their ends. */
 	readonly reopenable = new Set<string>();
-	/** Settled rows, each with when it may leave (monotonic ms), in the order in which they came. */
+	/** Settled rows with the earliest time to leave (monotonic ms), in the order of arrival. */
 	readonly #settled = new Map<string, number>();
 
 	constructor(options: EndedRowsOptions, dependencies: EndedRowsDependencies) {
@@ -37,7 +38,7 @@ export class EndedRows {
 		this.#dependencies = dependencies;
 	}
 
-	/** What ended, or changed since; null: the row of this hash is live, or dropped. */
+	/** Stores a row that ended or changed since; null: the row of this hash is live, or dropped. */
 	put(hash: string, row: Row | null): void {
 		if (row !== null && cancelsPendingAt(row).length > 0) this.pendingCancels.add(hash);
 		else this.pendingCancels.delete(hash);
@@ -48,12 +49,12 @@ export class EndedRows {
 			this.#settled.set(hash, this.#dependencies.clock.monotonic() + STAY_MS);
 	}
 
-	/** A settled row was read from the archive: it stays until the next sweep at least. */
+	/** A settled row was read from the archive. It stays at least until the next sweep. */
 	recalled(hash: string): void {
 		this.#settled.set(hash, 0);
 	}
 
-	/** Those beyond the bound leave, the oldest first, if they may. */
+	/** Removes the oldest settled rows beyond the bound, if they may leave. */
 	makeRoom(): void {
 		const { clock, isNeeded, onLeave } = this.#dependencies;
 		for (const [hash, until] of this.#settled) {

@@ -1,21 +1,24 @@
-// Live rows by their senders, and what each client takes of the bounds in number and bytes.
+// Live rows by their senders, and each client's use of the limits in number and bytes.
 
 import { clientOf } from "../../shared/client.ts";
 import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
 import type { NewRow, Row } from "../domain/row.ts";
 
 export interface LiveLimits {
-	/** The most live rows; one client may have a sixteenth. */
+	/** The maximum number of live rows; one client may have a sixteenth. */
 	readonly maxLive: number;
-	/** The most bytes of live transactions, each counted with 512 more; one client may have a sixteenth. */
+	/**
+	 * The maximum bytes of live transactions, each counted with 512 more; one client may have a
+	 * sixteenth.
+	 */
 	readonly maxBytes: number;
 }
 
-/** About the bytes that a row takes in addition to its transaction. */
+/** Approximate bytes of a row in addition to its transaction. */
 const ROW_BYTES = 512;
-/** One client's share of the bounds. */
+/** One client's share of the limits. */
 const CLIENT_PART = 1 / 16;
-/** The largest transaction without blobs that execution clients take. */
+/** The largest transaction without blobs that execution clients accept. */
 const LARGEST_BYTES = 128 * 1024;
 const NONE: readonly Row[] = Object.freeze([]);
 
@@ -48,28 +51,34 @@ export class LiveRows {
 		return fullest([this.#counts.fullness, this.#bytes.fullness]);
 	}
 
-	/** Which limit leaves no room for one more; null if there is room. */
+	/** The limit that leaves no room for one more row; null if there is room. */
 	exceeded({ address, raw }: Pick<NewRow, "address" | "raw">): OverShare | null {
 		const client = clientOf(address);
 		return this.#counts.exceeded(client, 1) ?? this.#bytes.exceeded(client, raw.length + ROW_BYTES);
 	}
 
-	/** Those of a sender, optionally of one nonce, in the order of nonce and arrival. The list is never changed. */
+	/**
+	 * The rows of a sender, optionally of one nonce, in the order of nonce and arrival. The list
+	 * never changes.
+	 */
 	of(from: string, nonce?: bigint): readonly Row[] {
 		const rows = this.#bySender.get(from) ?? NONE;
 		return nonce === undefined ? rows : ofNonce(rows, nonce);
 	}
 
-	/** All, those of a sender by nonce. One that is replaced or taken out meanwhile is left out. */
+	/**
+	 * All rows, those of a sender by nonce. Rows that are replaced or removed in between are left
+	 * out.
+	 */
 	*all(): Generator<Row> {
 		for (const rows of this.#bySender.values()) {
-			// A list that is still there has all of them.
+			// A list that is still in place has only current rows.
 			for (const row of rows)
 				if (this.of(row.from) === rows || this.of(row.from, row.nonce).includes(row)) yield row;
 		}
 	}
 
-	/** Puts `row` in the place of `before`; null: none. */
+	/** Replaces `before` by `row`; null: none. */
 	replace(before: Row | null, row: Row | null): void {
 		if (before !== null && row !== null && hasSamePlace(before, row)) {
 			const rows = this.of(row.from);
@@ -103,7 +112,10 @@ function hasSamePlace(before: Row, row: Row): boolean {
 	return before.address === row.address && before.bytes === row.bytes && before.receivedAt === row.receivedAt;
 }
 
-/** The rows of one nonce among rows sorted by nonce. Binary search: a sender may have many, and each submission needs this. */
+/**
+ * The rows of one nonce among rows sorted by nonce. Binary search: a sender may have many, and each
+ * submission needs this.
+ */
 function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
 	let [low, high] = [0, rows.length];
 	while (low < high) {

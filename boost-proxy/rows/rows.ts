@@ -1,5 +1,6 @@
-// The table of all rows: live ones and those with something left to do in memory, the others in the archive on disk. It is the
-// only place that stores a changed row, so that memory and disk agree and every bound is kept.
+// The table of all rows. Live rows and those with work left are in memory, the others in the
+// archive on disk. Only this file stores a changed row, so that memory and disk agree and every
+// limit is kept.
 
 import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
 import { mergedRow } from "../domain/mergedRow.ts";
@@ -32,19 +33,25 @@ export interface RowsDependencies extends JournalDependencies {
 	readonly chainTime: { now(): number | null };
 }
 
-/** The table's bounds, with their defaults in brackets. */
+/** The table's limits, with their defaults in brackets. */
 export interface RowLimits {
 	/** Life of a row from its arrival, in ms. At least half of it is left whenever the relay reports the row as live. */
 	readonly ttlMs: number;
-	/** The most live rows (100 000); one client may have a sixteenth. */
+	/** The maximum number of live rows (100 000); one client may have a sixteenth. */
 	readonly maxLive?: number;
-	/** The most bytes of live transactions (256 MiB), each counted with 512 more; one client may have a sixteenth. */
+	/**
+	 * The maximum bytes of live transactions (256 MiB), each counted with 512 more; one client may
+	 * have a sixteenth.
+	 */
 	readonly maxBytes?: number;
 	/** How long ended rows are kept, in ms (7 days). */
 	readonly endedKeepMs?: number;
-	/** The most ended rows (200 000). Oldest first are dropped; rows ended by their users only after all others. */
+	/**
+	 * The maximum number of ended rows (200 000). The oldest are dropped first, rows ended by their
+	 * users only after all others.
+	 */
 	readonly maxEnded?: number;
-	/** The ended rows with nothing left to do that stay in memory (10 000); the others are looked up on disk. */
+	/** The number of settled rows that stay in memory (10 000); the others are looked up on disk. */
 	readonly maxRecent?: number;
 	/** How long a row that the chain ended can be reopened, in ms (12 slots of mainnet). */
 	readonly reorgMs?: number;
@@ -61,12 +68,13 @@ const DEFAULTS = {
 const REORG_MS = 144_000;
 
 /**
- * All rows of the process. A change is in memory at once and is then written; while the store fails it stays in memory until
- * it can be written. {@link Rows.written} reports when it is on disk. A timer runs until {@link Rows.close}.
+ * All rows of the process. A change is in memory at once and is then written. While the store
+ * fails, it stays in memory until a write succeeds. {@link Rows.written} reports when it is on
+ * disk. A timer runs until {@link Rows.close}.
  */
 export class Rows {
 	readonly #limits: Required<Omit<RowLimits, "ttlMs" | "reorgMs">>;
-	/** Read each time, since a slot's length is learnt. */
+	/** Read each time, since the length of a slot is learnt. */
 	readonly #times: Pick<RowLimits, "ttlMs" | "reorgMs">;
 	readonly #dependencies: RowsDependencies;
 	readonly #journal: Journal;
@@ -109,7 +117,7 @@ export class Rows {
 		);
 	}
 
-	/** Reads the rows that have something left to do from the store. Rejects if the store fails. */
+	/** Reads the rows with work left from the store. Rejects if the store fails. */
 	static async load(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
 		await rows.#archive.open();
@@ -120,7 +128,9 @@ export class Rows {
 		return rows;
 	}
 
-	/** Takes in rows whose records are in the store, but which are not in memory yet. Rejects if the store fails. */
+	/**
+	 * Loads rows whose records are in the store but not in memory yet. Rejects if the store fails.
+	 */
 	async takeIn(found: readonly Row[]): Promise<void> {
 		for (const row of found) {
 			this.#nextId = Math.max(this.#nextId, row.id + 1);
@@ -136,15 +146,16 @@ export class Rows {
 		}
 	}
 
-	/** What ended elsewhere, and has come to the store's archive. */
+	/** Adds rows that ended at another instance and were moved to the store's archive. */
 	takeInArchived(hashes: readonly string[]): void {
 		for (const hash of hashes) this.#archive.add(hash);
 		this.#sweeper.wake();
 	}
 
 	/**
-	 * Brings what is known here of a transaction together with another boost's row of it. Returns whether the row here then holds
-	 * all; if not there is none, and `found` is still to be taken in. Rejects if the store fails.
+	 * Merges another boost instance's row of a transaction with the row here. Returns whether the row
+	 * here then covers both. If not, there is none here, and `found` must still be loaded. Rejects if
+	 * the store fails.
 	 */
 	async merge(found: Row): Promise<boolean> {
 		const { hash } = found;
@@ -157,8 +168,9 @@ export class Rows {
 	}
 
 	/**
-	 * Takes an account's live rows out of memory, so that another boost has them: their records stay. Null, and nothing is
-	 * changed, while a request is about one of them, or one is not on disk.
+	 * Removes an account's live rows from memory, so that another boost instance can have them. Their
+	 * records stay. Returns null and changes nothing while a request uses one of them, or one is not
+	 * on disk.
 	 */
 	release(from: string): readonly Row[] | null {
 		const rows = this.liveOf(from);
@@ -167,7 +179,7 @@ export class Rows {
 		return rows;
 	}
 
-	/** Takes rows back that were released. */
+	/** Puts released rows back. */
 	restore(rows: readonly Row[]): void {
 		for (const row of rows) if (!this.#rows.has(row.hash)) this.#replaceInMemory(null, row);
 	}
@@ -194,15 +206,15 @@ export class Rows {
 		return this.#latestVersion;
 	}
 
-	/** How much of the life of a row from the journal is over by the machine's clock, in ms. */
+	/** How much of a journaled row's life is over by the machine's clock, in ms. */
 	#agedBy({ receivedAt, aliveUntil }: Row): number {
 		const begun = Math.max(receivedAt, aliveUntil - this.#times.ttlMs);
 		return Math.max(0, this.#dependencies.clock.now() - begun);
 	}
 
 	/**
-	 * Whether the life of a live row has been over for `graceMs`. While the chain's time is not known only what this process has
-	 * held for that long is, if `elseByOwn`.
+	 * Whether a live row's life has been over for `graceMs`. While the chain's time is unknown: only
+	 * if `elseByOwn`, and if this process has had the row for that long.
 	 */
 	isOver(row: Row, graceMs: number, elseByOwn: boolean): boolean {
 		const { chainNow } = this;
@@ -235,20 +247,20 @@ export class Rows {
 		return this.#journal.unwritten < 2 * this.#limits.maxLive;
 	}
 
-	/** The row of a hash if it is in memory: it is live, has something left to do, or ended a short time ago. */
+	/** The row of a hash if it is in memory: it is live, has work left, or ended a short time ago. */
 	get(hash: string): Row | null {
 		return this.#rows.get(hash) ?? null;
 	}
 
 	/**
-	 * The row of a hash, live or ended. Only one that ended earlier is looked up on disk, and then stays in memory for now; that
-	 * rejects if the disk fails.
+	 * The row of a hash, live or ended. Only a row that ended earlier is looked up on disk, and then
+	 * stays in memory for now. Rejects if that look-up fails.
 	 */
 	find(hash: string): Promise<Row | null> | Row | null {
 		return this.#rows.get(hash) ?? (this.#archive.has(hash) ? this.#recall(hash) : null);
 	}
 
-	/** The same, but null if the disk fails: for those who can ask elsewhere. */
+	/** The same, but null if the disk fails, for callers that can ask elsewhere. */
 	findIfReadable(hash: string): Promise<Row | null> | Row | null {
 		const found = this.find(hash);
 		return found instanceof Promise ? found.catch(() => null) : found;
@@ -266,8 +278,8 @@ export class Rows {
 	}
 
 	/**
-	 * Live rows of a sender, optionally of one nonce, in the order of nonce and arrival. The list is never changed: a change of
-	 * the rows makes a new one.
+	 * Live rows of a sender, optionally of one nonce, in the order of nonce and arrival. The list
+	 * never changes: a change of the rows makes a new one.
 	 */
 	liveOf(from: string, nonce?: bigint): readonly Row[] {
 		return this.#live.of(from, nonce);
@@ -302,16 +314,19 @@ export class Rows {
 		return this.live(hash) === null ? null : raw;
 	}
 
-	/** Which limit leaves no room to {@link add} it: its client's share or the total; null if there is room. */
+	/**
+	 * The limit that leaves no room to {@link add} it: its client's share or the total; null if there
+	 * is room.
+	 */
 	exceeded(entry: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
 		if (this.live(entry.hash) !== null) return null;
 		return this.#hasBacklogRoom ? this.#live.exceeded(entry) : "total";
 	}
 
 	/**
-	 * Opens a row with its request in progress; what ended before must have been found. A live row that was not acknowledged
-	 * takes over the values of this request and keeps its delivery state. Returns false and changes nothing if there is no room,
-	 * or the row is live and acknowledged.
+	 * Opens a row with its request in progress. An earlier ended row must have been looked up. An
+	 * unacknowledged live row gets the values of this request and keeps its delivery state. Returns
+	 * false and changes nothing if there is no room, or the row is live and acknowledged.
 	 */
 	add(entry: NewRow): boolean {
 		const { raw } = entry;
@@ -334,12 +349,16 @@ export class Rows {
 		return true;
 	}
 
-	/** Replaces a row in memory by the result of `change`. Deletes it if that is null, or a live row that nobody needs. */
+	/**
+	 * Replaces a row in memory by the result of `change`. Deletes it if the result is null, or an
+	 * unneeded live row.
+	 */
 	change(hash: string, change: (row: Row) => Row | null): void {
 		const before = this.get(hash);
 		const row = before === null ? null : change(before);
 		if (row === before) return;
-		// No upstream has or may have it, and its client got an error. (While it is being submitted it is acknowledged.)
+		// No upstream has or may have it, and its client got an error. (A row counts as acknowledged
+		// while it is being submitted.)
 		const isOver = row !== null && isLive(row) && !row.acknowledged && holdersOf(row).length === 0;
 		this.#replaceAndWrite(before, isOver ? null : row);
 	}
@@ -367,7 +386,10 @@ export class Rows {
 		if (row !== before) this.#replaceAndWrite(before, row);
 	}
 
-	/** The relay reports it as live: at least half a life is left. Most reports change nothing, since changes are written. */
+	/**
+	 * The relay reports it as live, so at least half a life is left. Most reports change nothing,
+	 * since changes are written.
+	 */
 	extendLife(hash: string): void {
 		const { ttlMs } = this.#times;
 		const aliveUntil = this.#freshLife();
@@ -379,24 +401,30 @@ export class Rows {
 			this.change(hash, () => ({ ...row, aliveUntil }));
 	}
 
-	/** Whether its life ends much later than one that begins now: the chain's time was not known then, or was wrong. */
+	/**
+	 * Whether its life ends much later than one that begins now. The chain's time was then unknown or
+	 * wrong.
+	 */
 	isMisdated({ aliveUntil }: Row): boolean {
 		return aliveUntil - this.#freshLife() > this.#times.ttlMs;
 	}
 
-	/** The block that ended a row is no longer in the chain: it is live again, if its bytes are still kept. */
+	/**
+	 * The block that ended a row is no longer in the chain. The row is live again, if its bytes are
+	 * still kept.
+	 */
 	reopen(hash: string): void {
 		if (!this.#ended.reopenable.has(hash)) return;
 		const life = { aliveUntil: this.#freshLife(), version: this.#newVersion(), notes: this.#freshNotes() };
 		this.change(hash, (row) => reopenRow(row, life));
 	}
 
-	/** Sets the one listener, called after a change that leaves something to do. */
+	/** Sets the only listener, called after a change that leaves work. */
 	onWork(listener: () => void): void {
 		this.#onWork = listener;
 	}
 
-	/** True if the latest change of a hash is on disk, or once it is; false if it could not be written. */
+	/** True if the latest change of a hash is on disk, or once it is; false if its write failed. */
 	written(hash: string): Promise<boolean> | true {
 		return this.#journal.written(hash);
 	}
@@ -415,7 +443,7 @@ export class Rows {
 	/** Reads a settled row from the archive into memory. */
 	async #recall(hash: string): Promise<Row | null> {
 		const found = await this.#archive.read(hash);
-		// It may have been read by another, changed or dropped meanwhile.
+		// It may have been loaded by another call, changed or dropped in between.
 		const row = this.#rows.get(hash);
 		if (row !== undefined) return row;
 		if (found === null || !this.#archive.has(hash)) return null;

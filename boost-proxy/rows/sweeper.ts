@@ -1,5 +1,6 @@
-// Drops what is no longer needed of ended rows, every ten seconds while there are any: the bytes of what can't be reopened any
-// more, rows that ended long ago by chain and machine, and the oldest ones beyond the bound.
+// Drops data of ended rows that is no longer needed, every ten seconds while there are any. It
+// drops the bytes of rows that can't be reopened any more. It drops rows that ended long ago by
+// chain and machine, and the oldest ones beyond the limit.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { hashIn } from "../../shared/kv/archive.ts";
@@ -10,7 +11,7 @@ import { ENDED_KINDS, type EndedKind, indexKey } from "../journal/records.ts";
 export interface SweeperOptions {
 	/** How long ended rows are kept, in ms. */
 	readonly endedKeepMs: number;
-	/** The most ended rows. */
+	/** The maximum number of ended rows. */
 	readonly maxEnded: number;
 	/** How long a row that the chain ended can be reopened, in ms. */
 	readonly reorgMs: () => number;
@@ -25,21 +26,21 @@ export interface SweeperDependencies {
 	readonly get: (hash: string) => Row | null;
 	/** Mined rows that can be reopened, in the order of their ends. */
 	readonly reopenable: () => Iterable<Row>;
-	/** Has settled rows leave memory, where there are too many. */
+	/** Removes settled rows from memory, if there are too many. */
 	readonly leaveMemory: () => void;
 	/** Replaces a row; null drops it. */
 	readonly replace: (before: Row, row: Row | null) => void;
-	/** Whether the latest change of a hash has come to the disk. */
+	/** Whether the latest change of a hash has reached the disk. */
 	readonly written: (hash: string) => Promise<boolean> | true;
 }
 
 /** How often, in ms. */
 const SWEEP_MS = 10_000;
-/** The most rows of a kind that are dropped for their age at a time. */
+/** The maximum number of rows of a kind that are dropped for their age at a time. */
 const SWEEP_BATCH = 1_000;
-/** Until the next sweep, in ms, if more rows may be due than one batch. */
+/** Delay before the next sweep, in ms, if more rows may be due than one batch. */
 const SWEEP_PAUSE_MS = 1_000;
-/** Rows that are read and changed at a time, so that no commit is large. */
+/** Number of rows read and changed at a time, so that no commit is large. */
 const AT_ONCE = 200;
 
 export class Sweeper {
@@ -54,14 +55,14 @@ export class Sweeper {
 		this.#dependencies = dependencies;
 	}
 
-	/** To be called when a row has ended: a sweep will come. */
+	/** Must be called when a row has ended, so that a sweep follows. */
 	wake(ms = SWEEP_MS): void {
 		const { archive, clock } = this.#dependencies;
 		if (this.#closed || this.#timer !== null || this.#running !== null || archive.size === 0) return;
 		this.#timer = clock.after(ms, () => {
 			this.#timer = null;
 			this.#running = this.#sweep()
-				// The disk fails, which the archive has told: what is due is dropped when it is well again.
+				// The disk fails, as the archive has logged. Due rows are dropped once it works again.
 				.catch(() => false)
 				.then((isMoreDue) => {
 					this.#running = null;
@@ -77,7 +78,7 @@ export class Sweeper {
 		await this.#running;
 	}
 
-	/** Whether more is due. */
+	/** Returns whether more rows are due. */
 	async #sweep(): Promise<boolean> {
 		const chainNow = this.#dependencies.chainTime.now();
 		let dropped = 0;
@@ -90,7 +91,7 @@ export class Sweeper {
 			for (const kind of ENDED_KINDS)
 				dropped += await this.#drop(kind, now - this.#options.endedKeepMs + 1, SWEEP_BATCH);
 		}
-		// Rows that their users ended only after all others.
+		// Rows that their users ended come after all others.
 		for (const kind of ENDED_KINDS) await this.#drop(kind, null, this.#excess);
 		return dropped >= SWEEP_BATCH;
 	}
@@ -111,12 +112,15 @@ export class Sweeper {
 		for (const row of due) replace(row, stripRow(row));
 	}
 
-	/** What ended before the chain's time was known, or while a clock was ahead. */
+	/** Whether it ended before the chain's time was known, or while a clock was ahead. */
 	#isWronglyDated({ endedAt }: Row, latest: number): boolean {
 		return endedAt === 0 || endedAt > latest + this.#options.reorgMs();
 	}
 
-	/** What is wrongly dated is kept as long as any other from now on. */
+	/**
+	 * Corrects the time of wrongly dated rows, so that they are kept as long as any other from now
+	 * on.
+	 */
 	async #dateAnew(latest: number): Promise<void> {
 		const { archive, replace } = this.#dependencies;
 		for (const kind of ENDED_KINDS) {
@@ -126,7 +130,10 @@ export class Sweeper {
 		}
 	}
 
-	/** Drops up to `most` rows that ended before `until`, the oldest first; null: whenever they ended. Returns how many. */
+	/**
+	 * Drops up to `most` rows that ended before `until`, the oldest first; null: regardless of their
+	 * end. Returns how many.
+	 */
 	async #drop(kind: EndedKind, until: number | null, most: number): Promise<number> {
 		const { archive, replace, written } = this.#dependencies;
 		let dropped = 0;
@@ -136,14 +143,16 @@ export class Sweeper {
 			const rows = await this.#rowsOf(keys);
 			for (const row of rows) replace(row, null);
 			dropped += rows.length;
-			// As long as they are on disk, they would be found again.
+			// While they are on disk, they would be found again.
 			const isWritten = await Promise.all(rows.map(({ hash }) => written(hash)));
 			if (isWritten.includes(false)) return dropped;
 		}
 		return dropped;
 	}
 
-	/** The rows that these keys of the index are of. What is of none any more is taken out of the index. */
+	/**
+	 * The rows that these keys of the index belong to. Removes keys that belong to no row any more.
+	 */
 	async #rowsOf(keys: readonly string[]): Promise<readonly Row[]> {
 		const { archive, get } = this.#dependencies;
 		const found = await Promise.all(keys.map((key) => get(hashIn(key)) ?? archive.read(hashIn(key))));

@@ -13,12 +13,12 @@ export type ChainBlock = Readonly<Record<string, unknown>> & {
 	readonly parentHash: string;
 };
 
-/** The most blocks that are remembered, and that one update catches up with. */
+/** The maximum number of blocks that are remembered, and that one update catches up with. */
 const KEPT_BLOCKS = 64;
 const READ_MS = 2_000;
-/** The logs of so many bytes are kept. */
+/** The logs kept in memory, in bytes. */
 const KEPT_BYTES = 16 * 1024 * 1024;
-/** What a block without logs takes. */
+/** The size of a block's entry without logs, in bytes. */
 const ENTRY_BYTES = 1_024;
 
 export interface FollowerDependencies {
@@ -35,7 +35,7 @@ export class ChainFollower {
 	#recent: readonly ChainBlock[] = [];
 	#left: readonly ChainBlock[] = [];
 	#updating: Promise<void> | null = null;
-	/** By block: many subscribers need the same logs. */
+	/** By block, since many subscribers need the same logs. */
 	readonly #logs = new LRUCache<string, LogTable>({
 		max: KEPT_BLOCKS,
 		maxSize: KEPT_BYTES,
@@ -60,7 +60,7 @@ export class ChainFollower {
 		return this.#left;
 	}
 
-	/** The highest number that clients may have been told. */
+	/** The highest number that clients may have received. */
 	get #height(): number {
 		return this.#dependencies.told.height ?? Number(this.#known.at(-1)?.number ?? 0);
 	}
@@ -88,7 +88,7 @@ export class ChainFollower {
 			added.unshift(parent);
 			at = this.#indexOf(parent.parentHash);
 		}
-		// A source that is so far behind may be on the same chain, some time ago.
+		// A source that is so far behind may be on the same chain, at an earlier time.
 		if (at === -1 && Number(latest.number) < this.#height) return;
 		// If it is too far ahead, it is unknown which blocks were removed.
 		const left = at === -1 ? [] : this.#known.slice(at + 1).reverse();
@@ -104,7 +104,7 @@ export class ChainFollower {
 		return known;
 	}
 
-	/** The logs of one block; null if they can't be read. */
+	/** The logs of one block; null if they are unreadable. */
 	async logs({ hash }: ChainBlock): Promise<LogTable | null> {
 		const known = this.#logs.get(hash) ?? this.#reading.get(hash);
 		if (known !== undefined) return known;
@@ -115,7 +115,7 @@ export class ChainFollower {
 		return table;
 	}
 
-	/** Whether heads and logs can be read. */
+	/** Whether heads and logs are readable. */
 	async isReadable(): Promise<boolean> {
 		const latest = await this.#block("eth_getBlockByNumber", "latest");
 		return latest !== null && (await this.logs(latest)) !== null;

@@ -1,5 +1,6 @@
-// A websocket to our relay for one client. Calls keep their order on it, and its subscriptions end with it. What the relay sends is
-// handled in turns of the event loop, and passed on as the bytes that came: a block may bring each client thousands of messages.
+// A websocket to our relay for one client. Calls keep their order on it, and its subscriptions end
+// with it. Messages from the relay are handled in steps, between which the event loop runs. They
+// are forwarded as the received bytes, since a block may bring each client thousands of messages.
 
 import type { LookupFunction } from "node:net";
 import { WebSocket } from "ws";
@@ -18,22 +19,22 @@ export interface RelayLinkDependencies {
 	readonly clock: Clock;
 	/** Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
-	/** Runs `work` in a turn of the event loop that has room for it. */
+	/** Runs `work` in a turn of the event loop that has time for it. */
 	readonly inTurn: (work: () => void) => void;
 	readonly onNotifications: (told: readonly LinkNotification[]) => void;
-	/** Called once when it has ended, with the relay's code. */
+	/** Called once when it has ended, with the relay's close code. */
 	readonly onClose: (code: number) => void;
 }
 
-/** What the relay told a subscription. */
+/** A notification of the relay to a subscription. */
 export interface LinkNotification {
 	/** The relay's id of the subscription. */
 	readonly id: string;
-	/** Unchanged, and nobody else's. */
+	/** Unchanged, and a buffer that nothing else uses. */
 	readonly message: Buffer;
 }
 
-/** The relay did not answer on it, or it has ended. */
+/** The relay did not answer on the websocket, or it has ended. */
 export class LinkError extends Error {
 	readonly code = "LINK";
 	constructor() {
@@ -45,16 +46,16 @@ export class LinkError extends Error {
 const OPEN_MS = 2_500;
 /** Longer than any call takes at the relay. */
 const ANSWER_MS = 29_000;
-/** The relay pings every 25 s: a websocket without any message for this long is dead. */
+/** The relay pings every 25 s, so a websocket without any message for this long is dead. */
 const SILENCE_MS = 60_000;
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
-/** Messages of so many bytes, or a longer one, are handled at once. */
+/** Each step handles messages up to this size in total, in bytes, or one longer message. */
 const STEP_BYTES = 16 * 1024;
-/** While so many bytes wait for their turn, no more is read. */
+/** While this many bytes wait to be handled, no more is read. */
 const MAX_WAITING_BYTES = 64 * 1024;
 const NOTIFICATION = /"method":"eth_subscription","params":\{"subscription":"(0x[0-9a-f]+)"/;
 const ANSWER_ID = /"id":(\d+)/;
-/** In which the two are. */
+/** Both patterns match within this many bytes. */
 const HEAD_BYTES = 200;
 
 interface Waiting {
@@ -66,10 +67,10 @@ export class RelayLink {
 	readonly #socket: WebSocket;
 	readonly #dependencies: RelayLinkDependencies;
 	readonly #waiting = new Map<number, Waiting>();
-	/** Messages that wait for their turn. */
+	/** Messages that wait to be handled. */
 	readonly #received: Buffer[] = [];
 	#receivedBytes = 0;
-	/** Whether a turn is waited for. */
+	/** Whether a step is already scheduled. */
 	#isQueued = false;
 	#lastId = 0;
 	#isAlive = true;
@@ -92,7 +93,7 @@ export class RelayLink {
 		});
 	}
 
-	/** Connects. Throws {@link LinkError} if the relay does not accept it. */
+	/** Connects. Throws {@link LinkError} if the relay does not accept the connection. */
 	static open(options: RelayLinkOptions, dependencies: RelayLinkDependencies): Promise<RelayLink> {
 		const url = new URL(options.relayUrl);
 		url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -102,7 +103,7 @@ export class RelayLink {
 			handshakeTimeout: OPEN_MS,
 			maxPayload: MAX_MESSAGE_BYTES,
 			perMessageDeflate: false,
-			// The relay's text is its own, and clients check it.
+			// The relay makes its text itself, and clients check it.
 			skipUTF8Validation: true,
 			...(dependencies.lookup === undefined ? {} : { lookup: dependencies.lookup }),
 		});
@@ -120,7 +121,7 @@ export class RelayLink {
 				this.#waiting.delete(id);
 				timer.cancel();
 			};
-			// Without an answer no notifications are to be expected either.
+			// Without an answer, no notifications will come either.
 			const timer = this.#dependencies.clock.after(ANSWER_MS, () => this.close());
 			this.#waiting.set(id, {
 				resolve(result) {
@@ -153,7 +154,8 @@ export class RelayLink {
 		this.#isQueued = true;
 		this.#dependencies.inTurn(() => {
 			const isAnswer = this.#received.length > 0 && this.#handleSome();
-			// A subscription's notifications are handled later than the answer with its id, also those that are still to be received.
+			// A subscription's notifications are handled after the answer with its id. That includes
+			// those that are yet to arrive.
 			if (isAnswer) setImmediate(() => this.#handleLater());
 			else if (this.#received.length > 0) this.#handleLater();
 			else {
@@ -163,7 +165,10 @@ export class RelayLink {
 		});
 	}
 
-	/** Handles the next messages: some notifications, or those before an answer and the answer. Returns whether there was one. */
+	/**
+	 * Handles the next messages: some notifications, or an answer and the notifications before it.
+	 * Returns whether there was an answer.
+	 */
 	#handleSome(): boolean {
 		const told: LinkNotification[] = [];
 		let answer: Buffer | null = null;

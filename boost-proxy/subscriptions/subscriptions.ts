@@ -1,6 +1,7 @@
-// Websocket calls that only the relay serves, above all subscriptions, are forwarded to it. While it is unavailable, heads
-// and logs come from the node or the fallback; once it is back, subscriptions are made again there and keep the id that the
-// client knows. A client that has missed news for good is closed instead.
+// Forwards websocket calls that only the relay serves, mainly subscriptions, to the relay. While it
+// is unavailable, heads and logs come from the node or the fallback. Once it is back, subscriptions
+// are made again there and keep the id that the client knows. A client that has missed
+// notifications for good is closed instead.
 
 import { randomBytes } from "node:crypto";
 import type { LookupFunction } from "node:net";
@@ -40,7 +41,7 @@ export interface SubscriptionsDependencies {
 	readonly breaker: Breaker;
 	readonly chain: ChainReads;
 	readonly background: Pick<Background, "run">;
-	/** Learns of the heads that the relay announces. */
+	/** Receives the heads that the relay announces. */
 	readonly told: ToldHeads;
 	/** Finds the relay's addresses. Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
@@ -48,7 +49,7 @@ export interface SubscriptionsDependencies {
 }
 
 interface Subscription {
-	/** The id that the client knows: that of the first subscription at the relay. */
+	/** The id that the client knows: the id of the first subscription at the relay. */
 	readonly id: string;
 	readonly params: readonly unknown[];
 	/** Used only by subscriptions to logs. */
@@ -56,26 +57,26 @@ interface Subscription {
 	/** The current id at the relay; null while there is none. */
 	linkId: string | null;
 	/**
-	 * By hash: blocks older than it, and those notified by the relay or by boost or reported as removed. None is notified
-	 * twice.
+	 * By hash: blocks older than it, and blocks that the relay or boost notified or reported as
+	 * removed. No block is notified twice.
 	 */
 	readonly blocks: Map<string, BlockState>;
 }
 
-/** The most subscriptions of one connection, as on the relay. */
+/** The maximum number of subscriptions of one connection, as on the relay. */
 const MAX_SUBSCRIPTIONS = 16;
-/** Between two reads of the chain, and two attempts to reach the relay, in ms. */
+/** Time between two reads of the chain, and two attempts to reach the relay, in ms. */
 const POLL_MS = 1_000;
-/** Work for subscribers in one turn of the event loop, in ms: less than what requests get. */
+/** Work for subscribers per turn of the event loop, in ms: less than requests get. */
 const TURN_MS = 5;
-/** The most blocks that a subscription remembers. */
+/** The maximum number of blocks that a subscription remembers. */
 const KEPT_HASHES = 128;
 const TRY_AGAIN_LATER = 1013;
 const ID_BYTES = 16;
 const BLOCK_OF = { newHeads: /"hash":"(0x[0-9a-f]{64})"/, logs: /"blockHash":"(0x[0-9a-f]{64})"/ } as const;
 const NUMBER = /"number":"(0x[0-9a-f]{1,13})"/;
 const REMOVED = '"removed":true';
-/** Only the end of a longer log is looked at: what is not its data is shorter. */
+/** Only the end of a longer log is searched: all fields besides its data are shorter. */
 const LONG_LOG = 4_096;
 
 type ChainName = keyof typeof BLOCK_OF;
@@ -111,7 +112,7 @@ export class Subscriptions {
 	 */
 	async subscribe(params: readonly unknown[], call: CallContext, connection: Connection): Promise<string> {
 		if (params[0] === NEW_PENDING_TRANSACTIONS) {
-			// As the relay does, and while it is out too.
+			// Like the relay, even while it is unavailable.
 			call.message?.onAnswered(() => connection.send(NO_PENDING_TRANSACTIONS_TEXT));
 			return PENDING_ID;
 		}
@@ -180,7 +181,7 @@ export class Subscriptions {
 		}
 	}
 
-	/** Does `work` for each session, in turns of the event loop. */
+	/** Runs `work` for each session, in turns of the event loop. */
 	async #each(work: (session: Session) => Promise<void> | void): Promise<void> {
 		const sessions = [...this.#sessions];
 		await Promise.all(
@@ -200,12 +201,14 @@ class Session {
 	readonly #options: RelayLinkOptions;
 	readonly #dependencies: SessionDependencies;
 	readonly #all = new Map<string, Subscription>();
-	/** Notifications that wait until the answer with the subscription's id was sent, as unread bytes. */
+	/**
+	 * Notifications that wait until the answer with the subscription's id is sent, as unread bytes.
+	 */
 	readonly #held = new Map<string, { readonly messages: LaterMessages; readonly release: () => void }[]>();
 	#link: Promise<RelayLink> | null = null;
 	#isClosed = false;
 	#wantsChain = false;
-	/** After the relay's return: notify once more of blocks that it did not report in between. */
+	/** After the relay's return: notify again of blocks that it did not report in between. */
 	#catchesUp = false;
 
 	constructor(options: RelayLinkOptions, dependencies: SessionDependencies) {
@@ -283,8 +286,8 @@ class Session {
 	}
 
 	/**
-	 * Subscribes again at an available relay what it does not have. A client that has missed news which nobody sends again is
-	 * closed with 1012, as it would be at a relay that restarts.
+	 * Makes missing subscriptions again at an available relay. A client that has missed notifications
+	 * for good is closed with 1012, as at a relay that restarts.
 	 */
 	async restore(): Promise<void> {
 		const lost = [...this.#all.values()].filter(({ linkId }) => linkId === null);
@@ -295,7 +298,7 @@ class Session {
 				if (linkId === null) return;
 				one.linkId = linkId;
 			} catch {
-				// The relay refuses the subscription now: the client must notice.
+				// The relay refuses the subscription now, so the client must notice.
 				this.#dependencies.connection.close(TRY_AGAIN_LATER, "subscription lost");
 				return;
 			}
@@ -310,7 +313,7 @@ class Session {
 		this.#drop();
 	}
 
-	/** Sends what was held, now that the client has the id. */
+	/** Sends the waiting notifications, now that the client has the id. */
 	#release(id: string): void {
 		const held = this.#held.get(id) ?? [];
 		this.#held.delete(id);
@@ -341,7 +344,7 @@ class Session {
 			if (this.#link === opening) this.leaveRelay();
 		};
 		const end = (code: number): void => {
-			// The client has left too much unread, or its subscriptions take too much: elsewhere they would too.
+			// The client reads too slowly or its subscriptions cost too much, here as elsewhere.
 			if (code === TRY_AGAIN_LATER && this.#link === opening) connection.close(code, "too slow");
 			lose();
 		};
@@ -371,7 +374,7 @@ class Session {
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		const name = chainName(params);
 		if (name === "logs") checkParam("filter", logCriteria, params[1] ?? {});
-		// The relay would refuse it on its return.
+		// The relay would refuse it when it returns.
 		if (name === "newHeads" && params[1] != null)
 			throw new RpcError(
 				"invalidParams",
@@ -398,7 +401,7 @@ class Session {
 		return null;
 	}
 
-	/** Notes of which block the relay tells `one`; false if that was told already. */
+	/** Records the block that the relay reports to `one`; false if it was reported before. */
 	#isNew(one: Subscription, message: Buffer): boolean {
 		const name = chainName(one.params);
 		if (name === null) return true;
@@ -418,7 +421,7 @@ class Session {
 		return true;
 	}
 
-	/** Returns false if the block's logs can't be read now. */
+	/** Returns false if the block's logs are unreadable now. */
 	async #notifyBlock(one: Subscription, name: ChainName, block: ChainBlock): Promise<boolean> {
 		if (name === "newHeads") {
 			this.#dependencies.told.sawHead(Number(block.number), "fallback");
@@ -461,7 +464,10 @@ function chainName([name]: readonly unknown[]): ChainName | null {
 	return name === "newHeads" || name === "logs" ? name : null;
 }
 
-/** Whether a subscription misses nothing when it is made again: boost sends the blocks between, or the relay the whole status. */
+/**
+ * Whether a renewed subscription misses nothing: boost sends the blocks between, or the relay the
+ * whole status.
+ */
 function isCaughtUp(params: readonly unknown[]): boolean {
 	return chainName(params) !== null || params[0] === "service_transactionStatus";
 }
@@ -470,7 +476,7 @@ function filterOf([, criteria]: readonly unknown[]): LogFilter {
 	return logCriteria.safeParse(criteria ?? {}).data?.filter ?? { address: [], topics: [] };
 }
 
-/** `message` with another id of its subscription. */
+/** `message` with another subscription id. */
 function renamed(message: Buffer, id: string, own: string): Buffer {
 	const at = message.indexOf(id);
 	return Buffer.concat([message.subarray(0, at), Buffer.from(own), message.subarray(at + id.length)]);

@@ -1,5 +1,5 @@
-// Whether the relay believes boost about who its clients are. If not, they are one client to it, which owns nothing: boost is not
-// ready then, and says why.
+// Whether the relay trusts boost's information about its clients. If not, the relay treats them as
+// one client, which owns nothing. Boost is then not ready, and reports why.
 
 import type { Background } from "../../shared/background.ts";
 import { UNBELIEVED, type Unbelieved } from "../../shared/client.ts";
@@ -18,23 +18,26 @@ export interface ClientTrustDependencies {
 	readonly log: Logger;
 }
 
-/** Whether the relay believes what boost says of its clients. */
+/** Whether the relay trusts boost's information about its clients. */
 export interface ClientTrust extends Component {
-	/** Null until the relay has answered, and again after each of its outages: another may have come back. */
+	/**
+	 * Null until the relay has answered, and again after each of its outages: another relay may have
+	 * come back.
+	 */
 	readonly isBelieved: boolean | null;
-	/** Fails once the relay has said that it does not believe boost. */
+	/** Fails once the relay has reported that it does not trust boost. */
 	readonly check: ReadinessCheck;
 }
 
 /** Reserved for documentation, so that no client has it. https://www.rfc-editor.org/rfc/rfc5737 */
 const TEST_ADDRESS = "192.0.2.113";
 const ASK_MS = 2_000;
-/** The relay's settings may change at each of its starts. */
+/** The relay's settings may change whenever it starts. */
 const AGAIN_MS = 5_000;
-/** Until it has answered cancels are refused. */
+/** Until it has answered, cancels are refused. */
 const FIRST_AGAIN_MS = 500;
 
-/** Of a server that is no relay of this kind. */
+/** The answer of a server that is no relay of this kind. */
 const NO_METHOD = RPC_ERRORS.methodNotFound.code;
 const UNKNOWN_CAUSE =
 	"the relay does not believe boost about its clients: is its BOOST_SECRET the same as boost's?";
@@ -49,9 +52,9 @@ const CAUSES: Readonly<Record<Unbelieved, string>> = {
 export function createClientTrust(dependencies: ClientTrustDependencies): ClientTrust {
 	const { relay, background, clock, log } = dependencies;
 	const stopping = new AbortController();
-	/** Null: it does. Undefined: it has not answered. */
+	/** Null: the relay trusts boost. Undefined: it has not answered. */
 	let cause: string | null | undefined;
-	/** Counts the breaker's changes: an answer from before one is of no use. */
+	/** Counts the breaker's changes: an answer from before the last change is useless. */
 	let outages = 0;
 	const ask = async (): Promise<void> => {
 		const before = outages;
@@ -61,7 +64,7 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 			caller: onBehalfOf({ address: TEST_ADDRESS }),
 		});
 		if (answer === null || outages !== before) return;
-		// An error that may pass says nothing of it; a balancer may have none of its relays now.
+		// A temporary error proves nothing. A balancer may have no relay at this moment.
 		if (!answer.ok && answer.error.code !== NO_METHOD) return;
 		const found = answer.ok ? causeIn(answer.result) : UNKNOWN_CAUSE;
 		if (found !== null && found !== cause) log.warn(found);
@@ -97,11 +100,11 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 	};
 }
 
-/** Why the relay does not believe boost, by its answer; null if it does. */
+/** Why the relay does not trust boost, by its answer; null if it does. */
 function causeIn(result: unknown): string | null {
 	const { address, unbelieved } = (result ?? {}) as { address?: unknown; unbelieved?: unknown };
 	const setting = UNBELIEVED.find((one) => one === unbelieved);
-	// Behind proxies that it trusts it may have the address, and still not believe boost.
+	// Behind proxies that it trusts, the relay may know the address and still not trust boost.
 	if (setting !== undefined) return CAUSES[setting];
 	return address === TEST_ADDRESS ? null : UNKNOWN_CAUSE;
 }

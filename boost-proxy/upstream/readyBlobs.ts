@@ -1,5 +1,6 @@
-// Blob transactions as a fallback gets them: with cell proofs, as our relay holds them, whatever their wallet has made. Cell proofs
-// follow from the blobs, so these are the same bytes, also while the relay is out.
+// Blob transactions in the form that a fallback gets: with cell proofs, as in our relay, regardless
+// of the wallet's proofs. Cell proofs follow from the blobs. So the bytes are the same even while
+// the relay is down.
 
 import { LRUCache } from "lru-cache";
 import { clientOf } from "../../shared/client.ts";
@@ -11,7 +12,9 @@ import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { Sendable } from "../domain/ports.ts";
 import type { Delivery } from "../domain/request.ts";
 
-/** What is sent, or why nothing is. `address`: of the client; null for boost's own. */
+/**
+ * The transaction to send, or why nothing is sent. `address`: the client's; null for boost's own.
+ */
 export type ReadyBlobs = (
 	tx: Sendable,
 	address: string | null,
@@ -20,12 +23,12 @@ export type ReadyBlobs = (
 
 export interface ReadyBlobsDependencies {
 	readonly proofs: Pick<BlobProofs, "ready">;
-	/** Of sidecars in the next block. */
+	/** The version of sidecars in the next block. */
 	readonly version: () => SidecarVersion;
 	readonly clock: Clock;
 }
 
-/** Bytes of transactions that are kept, since a fallback may have to be asked several times. */
+/** Bytes of transactions that are kept, since a fallback may need several attempts. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 
 export function createReadyBlobs({ proofs, version, clock }: ReadyBlobsDependencies): ReadyBlobs {
@@ -37,11 +40,12 @@ export function createReadyBlobs({ proofs, version, clock }: ReadyBlobsDependenc
 		if (!decoded.ok) throw new Error("a row whose bytes are no transaction");
 		const client = address === null ? "" : clientOf(address);
 		const checking = proofs.ready(decoded.tx, version(), client).then((verdict) => {
-			// It may be done when this request's time is up. A sidecar of before Osaka is not for long.
+			// It may complete after this request's time is over. A sidecar from before Osaka is soon
+			// useless.
 			if (verdict.ok && verdict.tx.sidecar?.version === 1) kept.set(tx.hash, verdict.tx.raw);
 			return verdict;
 		});
-		// Null: the time is up, or the thread has ended.
+		// Null: the time is over, or the thread has ended.
 		const verdict = await within(clock, "the blobs' proofs", deadlineMs, checking).catch(() => null);
 		if (verdict === null) return UNSENT;
 		if (verdict.ok) return { ...tx, raw: verdict.tx.raw };

@@ -1,5 +1,5 @@
-// Requests to one upstream over the shared HTTP client, and what boost alone looks for in an answer: how long to wait, and whether
-// the request came back to boost.
+// Requests to one upstream over the shared HTTP client. Also reads the parts of an answer that only
+// boost needs: how long to wait, and whether the request came back to boost.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { Symptom } from "../../shared/outgoing/advice.ts";
@@ -18,12 +18,15 @@ import type { Fault, TransportResult } from "../domain/request.ts";
 export interface TransportOptions {
 	/** An http(s) URL; its path, query and credentials are used and never printed. */
 	readonly url: string;
-	/** The most connections; further requests wait for one, within their deadlines. */
+	/** The maximum number of connections; further requests wait for one, within their deadlines. */
 	readonly connections?: number;
 	readonly maxAnswerBytes?: number;
 	/** Ms for connecting, TLS included; then the request is `refused`. */
 	readonly connectMs?: number;
-	/** This boost's entry in `Via`, by which it knows its own requests if they come back. */
+	/**
+	 * This boost instance's entry in `Via`, by which it recognizes its own requests if they come
+	 * back.
+	 */
 	readonly via?: string;
 }
 
@@ -88,7 +91,7 @@ export class HttpTransport implements Transport {
 	}
 }
 
-/** Under the names that operators know. Boost withholds nothing. */
+/** Translates to the names that operators know. Boost's requests are never `withheld`. */
 const FAULT_OF: Readonly<Record<HttpFault, Fault>> = {
 	noConnection: "refused",
 	reset: "reset",

@@ -35,11 +35,14 @@ export interface UpstreamDependencies {
 	readonly clock: Clock;
 	/** Null for our relay. */
 	readonly dialect: Dialect | null;
-	/** Null for our relay, which does that itself. */
+	/** Null for our relay, which makes the proofs itself. */
 	readonly readyBlobs: ReadyBlobs | null;
 	/** Cuts a third party's secrets out of its errors; null for our relay. */
 	readonly cutter?: Cutter | null;
-	/** By path, for transactions and boost's own calls: clients' reads can't use up these connections. */
+	/**
+	 * By path, for transactions and boost's own calls, so that clients' reads can't use up these
+	 * connections.
+	 */
 	readonly transports: PathTransports;
 	/** For clients' reads. */
 	readonly readTransports: PathTransports;
@@ -125,7 +128,8 @@ export class HttpUpstream implements Upstream {
 		);
 		const headers = this.#headers(caller, false);
 		const left = this.#leftOf(deadlineMs);
-		// Our relay verifies blobs first, for seconds: silence about them says as little as about a read.
+		// Our relay takes seconds to verify blobs first. So silence about them proves as little as
+		// silence about a read.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const running = this.breaker.run(kind, addressOf(caller), (abort) => {
 			if (routing !== undefined) {
@@ -133,7 +137,7 @@ export class HttpUpstream implements Upstream {
 				for (const name of dropped) routing.dropped.add(name);
 			}
 			const span = this.#dependencies.traces.part(SPAN_OF[this.name], tx.hash);
-			// A third party is told nothing of the trace.
+			// A third party does not receive the trace.
 			const sent =
 				span === null || this.dialect !== null ? headers : { ...headers, traceparent: span.traceparent };
 			return transport.post({ target, body, headers: sent, deadlineMs: left(), abort }).then((response) => {
@@ -235,7 +239,9 @@ export class HttpUpstream implements Upstream {
 		return results;
 	}
 
-	/** Returns a function for the rest of `ms`, which shrinks while the breaker holds an attempt back. */
+	/**
+	 * Returns a function for the rest of `ms`, which shrinks while an attempt waits at the breaker.
+	 */
 	#leftOf(ms: number): () => number {
 		const { clock } = this.#dependencies;
 		const until = clock.monotonic() + ms;
@@ -251,7 +257,10 @@ export class HttpUpstream implements Upstream {
 		return { transport, target: asIs ? queryOf(target) : target, dropped };
 	}
 
-	/** A third party gets no headers of the client's, nor its request's id, only the boosts that the request came through. */
+	/**
+	 * A third party gets neither the client's headers nor its request's id, only the boost instances
+	 * that the request passed.
+	 */
 	#headers(caller: Caller | null, isUnchanged: boolean): Readonly<Record<string, string>> {
 		const via = caller?.via ?? null;
 		if (this.dialect !== null) return via === null ? NONE : { via };
@@ -294,7 +303,7 @@ function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
 
 const SPAN_OF = { relay: "boost.relay", fallback: "boost.fallback" } as const;
 
-/** Of a rejection its code, of no verdict the fault. */
+/** The code of a rejection, or the fault if there is no verdict. */
 function codeOf(delivery: Delivery): string | number | undefined {
 	if (delivery.kind === "rejected") return delivery.error.code;
 	return delivery.kind === "failed" ? delivery.fault : undefined;

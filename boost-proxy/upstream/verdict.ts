@@ -1,11 +1,12 @@
 // Classifies upstreams' answers as verdicts or faults. This and dialects/ are the only places that read an upstream's error
 // messages.
 //
-// A verdict is any JSON-RPC error about the transaction or the request, with any status below 500. Everything else is a fault,
-// and so are: −32603 (unless the dialect knows the message, or the relay passes on its node's verdict on a read; with
-// `Retry-After` it means the same as 503, which a relay of ours does not use since wallets take it badly), a fallback's 429 and
-// −32005 (they limit boost, not the client, unless they ask for less), its 401 to 403 (they concern boost's account), and a
-// pool that is full for everybody.
+// A verdict is any JSON-RPC error about the transaction or the request, with any status below 500.
+// Everything else is a fault. So is −32603, unless the dialect knows the message, or the relay
+// forwards its node's verdict on a read. With `Retry-After`, −32603 means the same as 503, which
+// our relay does not use since wallets handle it badly. So are a fallback's 429 and −32005, which
+// limit boost, not the client, unless they ask for less. So are its 401 to 403, which concern
+// boost's account, and a pool that is full for everybody.
 
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import { isOwnFault, RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
@@ -27,17 +28,23 @@ export interface Judged {
 	readonly name: UpstreamName;
 	/** Whether a −32603 with this message is nevertheless a verdict on the transaction. */
 	isVerdict(message: string): boolean;
-	/** Cuts a third party's secrets out of its errors: its URL may have boost's key. Our relay does that itself. */
+	/**
+	 * Removes a third party's secrets from its errors: its URL may have boost's key. Our relay does
+	 * that itself.
+	 */
 	readonly cutter?: Cutter | null;
 }
 
-/** Bodies up to this size are parsed before they are passed on; of longer ones only both ends are checked. */
+/**
+ * Bodies up to this size are parsed before they are forwarded. For longer ones, only both ends are
+ * checked.
+ */
 const PARSED_BYTES = 64 * 1024;
 const INTERNAL = RPC_ERRORS.internal.code;
 const LIMIT = RPC_ERRORS.limit.code;
 /** Unauthorized, payment required, forbidden: a provider's answers for a bad key or an unpaid bill. */
 const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403]);
-/** Too long a body, target or header. */
+/** The body, target or a header is too long. */
 const TOO_LONG_STATUS: ReadonlySet<number> = new Set([413, 414, 431]);
 
 /**
@@ -64,12 +71,14 @@ export function judgeDelivery(
 }
 
 /**
- * Classifies the answer to reads. `ids`: of the calls in order, undefined for a notification; `batch`: whether they were sent
- * as an array. The bytes of an answer are passed on unchanged.
+ * Classifies the answer to reads. `ids`: the ids of the calls in order, undefined for a
+ * notification. `batch`: whether they were sent as an array. The bytes of an answer are forwarded
+ * unchanged.
  *
- * Up to 64 KiB the body is parsed: it must be an answer to the one call, or an array with one for each id. For a longer one
- * see {@link looksLikeAnswer}. Single errors are classified as for a delivery; in an array an entry with −32603 is passed on
- * like any other. If no id is expected any body is accepted. Never throws.
+ * Up to 64 KiB the body is parsed: it must be an answer to the one call, or an array with one for
+ * each id. For a longer body see {@link looksLikeAnswer}. Single errors are classified as for a
+ * delivery. In an array, an entry with −32603 is forwarded like any other. If no id is expected,
+ * any body is accepted. Never throws.
  */
 export function judgeReading(
 	response: TransportResult,
@@ -128,12 +137,15 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Rpc
 	return results;
 }
 
-/** Whether a status rules out an answer to a JSON-RPC request, whatever the body. */
+/** Whether a status rules out an answer to a JSON-RPC request, regardless of the body. */
 function isOutside(status: number): boolean {
 	return status < 200 || (status >= 300 && status < 400) || status >= 500;
 }
 
-/** Whether an answer says that its server can serve nothing now: `Retry-After` and only −32603, or nothing to notifications. */
+/**
+ * Whether an answer shows that its server can serve nothing now: `Retry-After` with only −32603, or
+ * with an empty body.
+ */
 function isNotReady(value: unknown, { retryAfterS, status, body }: UpstreamAnswer): boolean {
 	if (retryAfterS === undefined || status >= 300) return false;
 	const entries = Array.isArray(value) ? value : [value];
@@ -206,7 +218,7 @@ function fault(kind: Fault, { retryAfterS }: UpstreamAnswer) {
 	return retryAfterS === undefined ? failed : { ...failed, retryAfterS };
 }
 
-/** An answer's id, its digits lost if it has more than JavaScript keeps. */
+/** An answer's id. It loses digits if it has more than JavaScript keeps. */
 type ParsedId = string | number | null;
 
 /** An answer to one call. `id` is undefined if it has none. */
@@ -224,8 +236,9 @@ export function parsed(body: Buffer): unknown {
 }
 
 /**
- * The answer in a parsed body, or null if it is not one to `id` (undefined: to any). An error with id null or without one
- * answers a request that was sent alone; a result needs its id. Servers in JavaScript answer a long id rounded.
+ * The answer in a parsed body; null if it does not answer `id` (undefined: any id). An error with
+ * id null or without an id answers a request that was sent alone. A result needs its id. Servers in
+ * JavaScript answer a long id rounded.
  */
 export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
 	if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
@@ -275,7 +288,7 @@ function isId(value: unknown): value is ParsedId {
 	return value === null || typeof value === "string" || typeof value === "number";
 }
 
-/** Null if it has no code, so that there is nothing to pass on. */
+/** Null if it has no code, so that there is nothing to forward. */
 function errorOf(value: unknown): WireVerdict | null {
 	if (typeof value !== "object") return null;
 	const { code, message, data } = value as { code?: unknown; message?: unknown; data?: unknown };

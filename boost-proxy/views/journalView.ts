@@ -1,28 +1,31 @@
-// Answers `GET /tx/{hash}/journal`: what boost itself knows of a transaction that it took, wherever that is now. The page of a
-// transaction tells its life by it while the relay can't.
+// Answers `GET /tx/{hash}/journal`: boost's own record of a transaction that it accepted, wherever
+// the transaction is now. The transaction's page shows its history from this while the relay can't.
 
 import { isoTime } from "../../shared/clock.ts";
 import { isLive, type Presence, UNDATED } from "../domain/row.ts";
 import { findAnywhere, type ViewsDependencies } from "./statusView.ts";
 
-/** Times are ISO 8601, or null where they are not known (any more). */
+/** Times are ISO 8601, or null if they are unknown (or no longer known). */
 export interface JournalReport {
 	readonly hash: string;
-	/** When boost took it. */
+	/** When boost accepted it. */
 	readonly receivedAt: string | null;
 	/** While it is live: when it expires, by the chain's time. */
 	readonly aliveUntil: string | null;
-	/** What each upstream has of it, as far as boost knows. */
+	/** Each upstream's state of it, as far as boost knows. */
 	readonly relay: Presence;
 	readonly fallback: Presence;
-	/** Since when the fallback has it; null where it has not, and after a restart. */
+	/** Since when the fallback has it; null if it does not have it, and after a restart. */
 	readonly fallbackSince: string | null;
 	/** How it ended: `mined`, `replaced`, `cancelled`, `expired` or `dropped`; null while it is live. */
 	readonly ended: string | null;
 	readonly endedAt: string | null;
 }
 
-/** Null for what this boost and the others on its database did not take. `address`: the client's. Throws as {@link findAnywhere}. */
+/**
+ * Null if neither this boost instance nor the others on its database accepted it. `address`: the
+ * client's. Throws like {@link findAnywhere}.
+ */
 export async function readJournal(
 	hash: string,
 	address: string,
@@ -44,7 +47,7 @@ export async function readJournal(
 	};
 }
 
-/** `ms`: since the epoch, 0 for unknown. */
+/** `ms`: since the epoch, 0 if unknown. */
 function timeOf(ms: number): string | null {
 	return ms === 0 ? null : isoTime(ms);
 }

@@ -26,7 +26,7 @@ export interface ViewsDependencies {
 	readonly others: OtherBoosts;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
-	/** Gets the stages that the relay's answers contain. */
+	/** Receives the stages that the relay's answers contain. */
 	readonly observer: { learn(hash: string, stage: string): void };
 	readonly clock: Clock;
 	readonly signatureHiding: SignatureHiding;
@@ -41,11 +41,17 @@ export interface StatusAnswer {
 	readonly by: UpstreamName | "journal" | "boost";
 }
 
-/** Ms for each source. They are asked one after another; three fit into the time that clients wait. */
+/**
+ * Ms for each source. Sources are queried one after another; three fit into the time that clients
+ * wait.
+ */
 const SOURCE_MS = 3_000;
 const NO_ANSWER = "no relay available: nobody who could know the transaction answers";
 
-/** `address`: the client's. Throws RpcError `unavailable` if it depends on what another instance has, which is not known. */
+/**
+ * `address`: the client's. Throws RpcError `unavailable` if the answer depends on the unknown state
+ * of another instance.
+ */
 export async function readStatus(
 	hash: string,
 	address: string,
@@ -54,7 +60,7 @@ export async function readStatus(
 ): Promise<StatusAnswer> {
 	const page = await relayPage(hash, routing, dependencies);
 	const found = findAnywhere(hash, address, dependencies);
-	// No row overrules a block, so that the page of a mined one is there also if the rows can't be read.
+	// No row overrules a block, so a mined transaction has a page even if the rows are unreadable.
 	const isMined = page?.stage !== undefined && page.status === "INCLUDED";
 	const known = (await (isMined ? found.catch(() => null) : found))?.row ?? null;
 	// A transaction whose client got an error is observed, but not shown.
@@ -68,8 +74,10 @@ export async function readStatus(
 }
 
 /**
- * The row of a hash, of this boost or another one; its bytes only of another's. What has ended here may be live elsewhere, if its
- * user did not end it. `address`: the client's. Throws RpcError `unavailable` if it is not known what another one has.
+ * The row of a hash at this boost instance or another one. Bytes are returned only for another
+ * instance's row. A row that ended here may be live elsewhere, if its user did not end it.
+ * `address`: the client's. Throws RpcError `unavailable` if the state of another instance is
+ * unknown.
  */
 export async function findAnywhere(
 	hash: string,
@@ -99,8 +107,9 @@ async function relayPage(
 }
 
 /**
- * Whether the row is newer than the relay's record: its user ended it while the relay was unavailable, which was not told to
- * cancel it yet; or the relay has abandoned it but the fallback still holds it.
+ * Whether the row is newer than the relay's record. Either its user ended it while the relay was
+ * unavailable, and the relay has not received the cancel yet. Or the relay has abandoned it but the
+ * fallback still has it.
  */
 function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	if (page.status === "INCLUDED" || row === null) return false;
@@ -109,7 +118,7 @@ function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	return isAbandoned && isLive(row) && isHolder(row.at.fallback);
 }
 
-/** The fallback is not asked about what it was never given. */
+/** The fallback is not queried about transactions that it never got. */
 function wasGiven({ at }: Row): boolean {
 	return at.fallback.presence !== "absent";
 }
@@ -137,16 +146,19 @@ async function ofRow(
 	return answer("journal", completed(record, row, [page, theirs]));
 }
 
-/** What a fallback's page says of its block; null if it does not say that it was mined. */
+/** The block that a fallback's page reports; null if the page does not report it as mined. */
 function minedByPage(page: StatusRecord | null): Mined | null {
 	if (page?.status !== "INCLUDED") return null;
 	return { transaction: null, reverted: page.stage === "REVERTED", blockNumber: page.blockNumber ?? null };
 }
 
-/** The record with each field that it lacks from a page that has it: the relay's, or the fallback's, which has no say on the stage. */
+/**
+ * Fills fields that the record lacks from a page that has them. That is the relay's page, or the
+ * fallback's, which does not decide the stage.
+ */
 function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord | null)[]): StatusRecord {
 	const shared = record.shared || pages.some((one) => one?.shared === true);
-	// The interface's blank record.
+	// The blank record of the interface.
 	if (record.status === "UNKNOWN") return { ...record, shared };
 	const told = [record, ...pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]))];
 	const { referrer, refundRecipient } = keptQuery(row.search) ?? NO_QUERY;
@@ -236,7 +248,7 @@ const ASK_LATER = {
 	nextStep: "look again when the relay is back, before you send it again",
 };
 
-/** Why a row is held although the relay is up. */
+/** Why a row has the stage HELD although the relay is up. */
 function whyHeld(fallback: DeliveryState): string {
 	if (!isHolder(fallback)) return "the relay tells nothing of it now: boost keeps it";
 	return `another private relay ${fallback.presence === "has" ? "has" : "may have"} it`;

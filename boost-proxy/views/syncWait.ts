@@ -1,5 +1,6 @@
-// Waits for the receipt of a transaction (EIP-7966) by polling, since its holder may change meanwhile. Only our relay knows why
-// there will be no receipt soon, so a wait ends early only while the relay is available.
+// Waits for the receipt of a transaction (EIP-7966). It polls, since the upstream that has the
+// transaction may change. Only our relay knows why there will be no receipt soon, so a wait ends
+// early only while the relay is available.
 
 import { pause } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
@@ -24,18 +25,21 @@ export interface SyncRequest extends SyncCall {
 	readonly state: RequestState;
 }
 
-/** The most waits. Each polls every second, so there are fewer than on the relay, where events end a wait. */
+/**
+ * The maximum number of waits. Each polls every second, so there are fewer than on the relay, where
+ * events end a wait.
+ */
 const MAX_WAITS = 2_000;
 /** The first polling interval, its growth, and the longest one, in ms. */
 const FIRST_MS = 250;
 const GROWTH = 1.5;
 const LATEST_MS = 1_000;
-/** Deadline of one request, in ms, so that one that hangs does not use up the whole wait. */
+/** Deadline of one request, in ms, so that a hanging request does not use up the whole wait. */
 const QUESTION_MS = 3_000;
 
 const STOPPING = "boost is shutting down, and the transaction is kept";
 
-/** All waits of the process. Beyond the limit a call is told at once that its time is up. */
+/** All waits of the process. Beyond the limit, a call gets a time-out at once. */
 export function createSyncWaits(dependencies: SyncWaitDependencies): SyncWaits<SyncRequest> {
 	return new SyncWaits(
 		{ limits: { maxWaits: MAX_WAITS }, stopping: STOPPING },
@@ -43,7 +47,7 @@ export function createSyncWaits(dependencies: SyncWaitDependencies): SyncWaits<S
 	);
 }
 
-/** Asks for the receipt, and every second time also why there is none. */
+/** Polls for the receipt, and every second time also for the reason why there is none. */
 async function findReceipt(
 	{ hash, state, until }: SyncRequest,
 	dependencies: SyncWaitDependencies,
@@ -66,7 +70,10 @@ async function findReceipt(
 
 /** Why there will be no receipt, by the stage of a transaction that has ended. */
 const WHY_ENDED: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.ended;
-/** The most lower nonces of an account that are looked at: as many as the relay takes from one sender. */
+/**
+ * The maximum number of an account's lower nonces to check: as many as the relay accepts from one
+ * sender.
+ */
 const MAX_BEFORE = 64;
 
 /** The receipt, from the relay while it is available, else from the chain; null if there is none in time. */
@@ -83,7 +90,10 @@ async function receiptOf(
 	return answer?.ok === true && isObject(answer.result) ? answer.result : null;
 }
 
-/** Why a transaction can't be mined soon, for {@link notSoon}; null if it can, or if that is not known in time. */
+/**
+ * Why a transaction can't be mined soon, for {@link notSoon}; null if it can, or if the reason is
+ * not known in time.
+ */
 async function whyNotSoon(
 	hash: string,
 	deadlineMs: number,
@@ -106,7 +116,10 @@ async function whyNotSoon(
 	return failingSimulation(String(error.message));
 }
 
-/** Why it is queued, which the relay's stage does not say: an earlier nonce is missing, or held for its failing simulation. */
+/**
+ * Why it is queued, which the relay's stage does not show. An earlier nonce is missing, or is not
+ * sent because its simulation fails.
+ */
 async function whyQueued(
 	{ from, nonce }: Row,
 	deadlineMs: number,

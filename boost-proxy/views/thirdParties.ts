@@ -23,7 +23,7 @@ export interface Mined {
 	readonly blockNumber: number | null;
 }
 
-/** The mined transaction; null if it is not mined, undefined if that can't be read. */
+/** The mined transaction; null if it is not mined, undefined if the answer is unreadable. */
 export async function minedOnChain(
 	chain: ChainReads,
 	hash: string,
@@ -169,7 +169,7 @@ function textOrNull(value: unknown): string | null {
 	return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Of an amount in ETH, by its decimal text, rounded down; "0" of more than there is. */
+/** An amount in ETH as wei, from its decimal text, rounded down; "0" for more ETH than exists. */
 function weiOf(ether: number): string {
 	const [, whole = "", decimals = "", exponent = "0"] =
 		/^(\d+)(?:\.(\d+))?(?:e(-\d+))?$/.exec(String(ether)) ?? [];

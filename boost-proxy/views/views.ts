@@ -1,5 +1,6 @@
-// Answers reads of pending nonces and transactions, merged from several sources. While the relay is available its answer
-// counts; the rows, the fallback and the chain add what it does not know, or replace it while it is unavailable.
+// Answers reads of pending nonces and transactions, merged from several sources. While the relay is
+// available, its answer counts. The rows, the fallback and the chain add what it does not know.
+// They replace it while it is unavailable.
 
 import { parseAddress, parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
@@ -42,21 +43,26 @@ export class Views {
 	}
 
 	/**
-	 * The answer of `GET /tx/{hash}` for a client at `address`; `hash` in lower case. Requests to upstreams are counted in
-	 * `routing`. Throws RpcError `unavailable` if it depends on what another boost instance has, which is not known.
+	 * The answer of `GET /tx/{hash}` for a client at `address`; `hash` in lower case. `routing`
+	 * counts requests to upstreams. Throws RpcError `unavailable` if the answer depends on the
+	 * unknown state of another boost instance.
 	 */
 	status(hash: string, address: string, routing?: RoutingInfo): Promise<StatusAnswer> {
 		return readStatus(hash, address, routing, this.#dependencies);
 	}
 
-	/** The answer of `GET /tx/{hash}/journal`; null for what boost did not take. Throws like {@link status}. */
+	/**
+	 * The answer of `GET /tx/{hash}/journal`; null if boost did not accept the transaction. Throws
+	 * like {@link status}.
+	 */
 	journal(hash: string, address: string): Promise<JournalReport | null> {
 		return readJournal(hash, address, this.#dependencies);
 	}
 
 	/** False if the relay's answer alone is the pending nonce of `address` (lower case). */
 	needsMerging(address: string): boolean {
-		// Also if the relay holds all rows: should it fail at this request, the fallback does not know them.
+		// Also true if the relay has all rows: if this request to it fails, the fallback does not know
+		// them.
 		const { upstreams, rows, others } = this.#dependencies;
 		return upstreams.relay.breaker.isUnavailable || !others.isAlone || rows.liveOf(address).length > 0;
 	}
@@ -68,8 +74,9 @@ export class Views {
 	}
 
 	/**
-	 * The call as the fallback may have it. It knows boost alone, which handed the transactions over, so it would run anybody's call
-	 * behind the sender's pending ones: it is asked about the chain alone, unless all of them are the caller's.
+	 * The call in the form that the fallback may get. The fallback only knows boost, which delivered
+	 * the transactions. So it would run anybody's call on top of the sender's pending transactions.
+	 * It therefore gets the call on the chain's state, unless all of them belong to the caller.
 	 */
 	forFallback(call: RpcCall, caller: Caller): RpcCall {
 		const { method, params } = call;
@@ -82,9 +89,9 @@ export class Views {
 	}
 
 	/**
-	 * The next nonce of `address` (lower case) as a quantity. Private transactions at any upstream count, up to the first gap.
-	 * Throws RpcError `unavailable` if no source answers or it is not known what other boost instances have, ForeignRpcError for
-	 * an error of the relay.
+	 * The next nonce of `address` (lower case) as a quantity. Private transactions at any upstream
+	 * count, up to the first gap. Throws RpcError `unavailable` if no source answers or the state of
+	 * other boost instances is unknown. Throws ForeignRpcError for an error of the relay.
 	 */
 	async pendingNonce(address: string, state: RequestState): Promise<string> {
 		const count = (tag: string): RpcCall => ({ method: "eth_getTransactionCount", params: [address, tag] });
@@ -96,7 +103,8 @@ export class Views {
 			(await this.#fallbacks(pending, countOf, state)) ??
 			highest(await this.#chains([pending, count("latest")], countOf, state));
 		if (base === undefined) throw unavailable("nobody who could count the account's transactions answers");
-		// The relay has counted what it holds. What it does not count is no longer pending there.
+		// The relay has counted its own transactions. Those that it does not count are no longer
+		// pending there.
 		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
 		const next = raised(base, await this.#liveOf(address), counts);
 		if (next > base) state.routing.answeredBy.add("journal");
@@ -183,7 +191,7 @@ export class Views {
 		const { rows } = this.#dependencies;
 		const { hash } = known.row;
 		const raw = known.raw ?? (await rows.raw(hash).catch(() => null));
-		// It may have ended meanwhile.
+		// It may have ended in between.
 		if (raw === null || (known.raw === null && rows.live(hash) === null)) return null;
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) return null;
@@ -192,8 +200,9 @@ export class Views {
 	}
 
 	/**
-	 * For a live row that the relay does not know: whether it has ended there, rather than been lost. An end at the relay alone
-	 * does not count while the fallback holds it too, except a cancel or a replacement.
+	 * For a live row that the relay does not know: whether it has ended there, rather than been lost.
+	 * An end at the relay alone does not count while the fallback has it too, except a cancel or a
+	 * replacement.
 	 */
 	async #isGoneAtRelay({ hash, at }: Row, state: RequestState): Promise<boolean> {
 		const { rows, upstreams, observer } = this.#dependencies;
@@ -208,7 +217,7 @@ export class Views {
 		return ENDED.has(stage) && !isHolder((rows.live(hash)?.at ?? at).fallback);
 	}
 
-	/** The live rows of an account, of this boost and the others, by nonce. */
+	/** The live rows of an account, at this boost instance and the others, by nonce. */
 	async #liveOf(address: string): Promise<readonly Row[]> {
 		const { rows, others } = this.#dependencies;
 		const elsewhere = others.isAlone ? [] : await others.liveOf(address);
@@ -231,8 +240,8 @@ export class Views {
 }
 
 /**
- * `base` raised over the acknowledged `rows` (sorted by nonce) that follow it without a gap. A row at `base` itself counts only
- * if `counts` says so; later ones always do.
+ * `base` raised over the acknowledged `rows` (sorted by nonce) that follow it without a gap. A row
+ * at `base` itself counts only if `counts` is true for it. Later rows always count.
  */
 function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolean): bigint {
 	let next = base;
