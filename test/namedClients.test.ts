@@ -46,7 +46,7 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 			[...METAMASK, ...READS, `${SUBMIT}clientsSend.test.ts`],
 		],
 		["Flashbots' MEV-Share client", MEV_SHARE],
-		["a bot of MEV Blocker's bids", MEV_BLOCKER],
+		["MEV Blocker bots can bid", MEV_BLOCKER],
 		["[cast](https://getfoundry.sh)", START],
 		["With ethers:", START],
 		["With viem:", START],
