@@ -74,7 +74,7 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 		["A bot as MEV Blocker's documentation makes it", MEV_BLOCKER],
 	],
 	"docs/wallets.md": [
-		["is when viem and others make theirs again", ["integration/boost/boostFilters.test.ts"]],
+		["viem and others make a new filter on it", ["integration/boost/boostFilters.test.ts"]],
 		["(ethers'", PENDING],
 		["nothing in ethers catches an error", PENDING],
 		["an error with id null (ethers' `error`", PENDING],
