@@ -54,7 +54,7 @@ export const BOOST_SETTINGS = {
 		secret: true,
 	},
 	FALLBACK_URL: optional(
-		"another private relay, for while ours is out; paths are added",
+		"another private relay, used while ours is down; paths are added",
 		`${SAFE_URL}, or none: nothing is forwarded then`,
 		"https://rpc.mevblocker.io",
 		(text) => (text === NONE ? NONE : safe(wholeUrl)(text)),
@@ -72,7 +72,7 @@ export const BOOST_SETTINGS = {
 		safe(wholeUrl),
 	),
 	FALLBACK_STATUS_URL: optional(
-		"where the fallback tells of a transaction, the hash being added; by the dialect unless set",
+		"URL of the fallback's status of a transaction, to which the hash is added; by the dialect unless set",
 		SAFE_URL,
 		"https://protect.flashbots.net/tx/",
 		safe(wholeUrl),

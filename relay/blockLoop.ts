@@ -128,7 +128,7 @@ export class BlockLoop {
 				await this.#follow(update);
 				break;
 			} catch (thrown) {
-				log.warn("block could not be worked off, trying again", {
+				log.warn("could not process block, retrying", {
 					block: update.head.number,
 					fault: safeError(thrown),
 				});

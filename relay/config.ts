@@ -132,7 +132,7 @@ export const RELAY_SETTINGS = {
 		url("http:", "https:"),
 	),
 	CORE_TIMEOUT_MS: row(
-		"silence after which relays on the same database give up the one that decides; the same on all of them",
+		"silence after which relays on the same database replace the core; the same on all of them",
 		"milliseconds, 200 to 60000",
 		"1000",
 		integer(200, 60_000),

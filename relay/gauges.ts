@@ -16,7 +16,7 @@ export function registerEdgeGauges(
 	coreOf: () => CoreParts | null,
 ): void {
 	const { registry, tip, heads, subscriptions, core } = parts;
-	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
+	registry.gauge("relay_head_number", "The last processed block", () => tip.head()?.number ?? -1);
 	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
 	registry.gauge(
 		"relay_clock_difference_seconds",

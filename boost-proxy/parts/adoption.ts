@@ -59,7 +59,7 @@ async function adoptSome(
 	const moved = fresh.filter((row) => !keysOf(row).some((key) => stuck.includes(key)));
 	for (const { hash } of fresh) {
 		if (moved.some((row) => row.hash === hash)) continue;
-		log.error("a record of another boost's part stays there, since this one has a bad record of it", {
+		log.error("a record stays in another boost instance's part, since this one has a bad record of it", {
 			hash,
 		});
 	}
@@ -110,6 +110,6 @@ function discard(left: LeftPart, keys: readonly string[]): Promise<void> {
 async function move(left: LeftPart, keys: readonly string[]): Promise<readonly string[]> {
 	if (keys.length === 0) return [];
 	const { left: stuck, isFenced } = await left.moveHere(keys);
-	if (isFenced) throw new Error("the part belongs to another boost");
+	if (isFenced) throw new Error("the part belongs to another boost instance");
 	return stuck;
 }

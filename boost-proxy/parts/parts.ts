@@ -349,14 +349,17 @@ export class Parts implements OtherBoosts {
 			if (left === null) return;
 			if (!(await fits(left))) {
 				this.#foreign.add(part);
-				log.error("a boost's part is of another chain or version: nobody sends what is in it", {
-					store: part,
-				});
+				log.error(
+					"the part of another boost instance has another chain or version: its transactions are not sent",
+					{
+						store: part,
+					},
+				);
 				await left.leave(false);
 				return;
 			}
 			const begun = clock.monotonic();
-			log.info("adopting the part of a boost that is gone", { store: part });
+			log.info("adopting the part of a boost instance that is gone", { store: part });
 			const { open, archived } = await adopt(left, { rows, log });
 			await left.leave(true);
 			for (const { from } of open) {
@@ -460,7 +463,8 @@ export class Parts implements OtherBoosts {
 
 	#isDown(thrown: unknown): void {
 		const { clock, log } = this.#dependencies;
-		if (!this.#isFailing) log.warn("the other boosts' parts can't be read", { fault: safeError(thrown) });
+		if (!this.#isFailing)
+			log.warn("could not read the parts of other boost instances", { fault: safeError(thrown) });
 		this.#isFailing = true;
 		this.#downUntil = clock.monotonic() + DOWN_MS;
 	}

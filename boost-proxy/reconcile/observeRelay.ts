@@ -125,9 +125,12 @@ export class RelayObserver {
 		const answer = await this.#relay.call(call, { deadlineMs: QUESTION_MS, caller: null });
 		if (answer?.ok === false && answer.error.code === METHOD_NOT_FOUND) {
 			this.#knowsMethod = false;
-			this.#context.log.warn("the relay can't tell of many transactions at once: the chain alone is asked", {
-				method: call.method,
-			});
+			this.#context.log.warn(
+				"the relay reports no status of many transactions at once: using the chain alone",
+				{
+					method: call.method,
+				},
+			);
 		}
 		return relayStages(answer);
 	}

@@ -104,12 +104,18 @@ export class Sender {
 			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, to, time));
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.({ to, outcome: "acknowledged" });
-			log.info("transaction handed over", { hash, request, upstream: to });
+			log.info("transaction forwarded", { hash, request, upstream: to });
 			this.#markReached(to, row, (one) => setReplacementPending(markHeld(one, to), to, false));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMIT) {
 			onHandover?.({ to, outcome: "rejected" });
 			const { code } = delivery.error;
-			log.warn("what was handed over is rejected", { upstream: to, hash, request, reason: need, code });
+			log.warn("upstream rejected a forwarded transaction", {
+				upstream: to,
+				hash,
+				request,
+				reason: need,
+				code,
+			});
 			this.#dependencies.rows.changeLive(hash, (one) => markRejected(one, to, time));
 		} else {
 			onHandover?.({ to, outcome: "failed" });

@@ -209,7 +209,7 @@ export class SubscriptionHub implements Publisher {
 			if (held === null) connection.sendLater(messages);
 			else held.push({ results, release: connection.hold(messages.bytes) });
 		} catch (thrown) {
-			this.#log.warn("a subscriber could not be told", { fault: safeError(thrown) });
+			this.#log.warn("could not notify a subscriber", { fault: safeError(thrown) });
 		}
 	}
 

@@ -56,7 +56,7 @@ function told(who: string, text: string, reasons: Narration["reasons"]): string 
 			...(block === undefined ? [] : [`block ${block}`]),
 			...(ms === undefined ? [] : [`${(ms / 1000).toFixed(1)} s`]),
 			...(code === undefined ? [] : [String(code)]),
-			...(isBoost && msg === "transaction handed over" ? [`to ${at}`] : []),
+			...(isBoost && msg === "transaction forwarded" ? [`to ${at}`] : []),
 		];
 		return `${hash.slice(0, 10)}…  ${who}: ${what} (${parts.join(", ")})`;
 	}

@@ -55,7 +55,7 @@ export const core_readBehind = coreMethod({
 
 export const core_facts = coreMethod({
 	name: "core_facts",
-	summary: "What GET /info says of the core.",
+	summary: "The core's part of GET /info.",
 	params: [],
 	result: z.object({ bidding: z.boolean(), simulation: z.unknown() }),
 	handle: (_params, _context, { facts }) => facts(),
@@ -63,7 +63,7 @@ export const core_facts = coreMethod({
 
 export const core_check = coreMethod({
 	name: "core_check",
-	summary: "What GET /readyz says of the core.",
+	summary: "The core's part of GET /readyz.",
 	params: [{ name: "check", schema: z.enum(["store", "delivery"]) }],
 	result: z.object({ ok: z.boolean(), reason: z.string().optional() }),
 	handle: ([name], _context, { check }) => check(name),
@@ -71,7 +71,7 @@ export const core_check = coreMethod({
 
 export const core_state = coreMethod({
 	name: "core_state",
-	summary: "What the operator's page shows of the core.",
+	summary: "The core's part of the operator's page.",
 	params: [],
 	result: z.record(z.string(), z.unknown()),
 	handle: (_params, _context, { state }) => state(),

@@ -84,7 +84,7 @@ export const service_bundles = coreMethod({
 export const service_searcherStats = coreMethod({
 	name: "service_searcherStats",
 	summary:
-		"What your bundles have come to, by day: how many, with builders, landed, what they paid, and what became of the others.",
+		"Your bundles by day: how many were sent to builders and landed, the amounts that they paid, and the reasons of the others.",
 	params: [
 		{
 			name: "page",
@@ -188,7 +188,7 @@ function ownFigures(context: OwnerContext, needs: StatsNeeds) {
 
 export const flashbots_getUserStatsV2 = coreMethod({
 	name: "flashbots_getUserStatsV2",
-	summary: "What your bids have paid, in the shape of Flashbots' method.",
+	summary: "The amounts that your bids paid, in the shape of Flashbots' method.",
 	params: USER_PARAMS,
 	result: z.object({
 		isHighPriority,

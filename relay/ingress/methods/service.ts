@@ -9,7 +9,7 @@ import { coreMethod, relayMethod } from "../methodDependencies.ts";
 
 export const service_client = relayMethod({
 	name: "service_client",
-	summary: "Who you are to the relay: what limits, cancels and uuids go by.",
+	summary: "Your identity at the relay, which decides limits, cancels and uuids.",
 	params: [],
 	result: z.object({
 		address: z.string().describe("network address"),

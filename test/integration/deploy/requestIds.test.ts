@@ -168,7 +168,7 @@ for (const withEdge of sized([true], [true, false])) {
 			await path.boost.force("auto", "fallback");
 			assert.deepEqual(logsOf(path.boostProcess, hash), [
 				["transaction accepted", id],
-				["transaction handed over", id],
+				["transaction forwarded", id],
 			]);
 			// boostOutputs.test.ts, which looks for secrets, has no handover.
 			assert.ok(!path.boostProcess.stdout.includes(raw.slice(2)), "its bytes are in the log");
