@@ -37,7 +37,7 @@ function tell(line: string): void {
 	process.stdout.write(`${line}\n`);
 }
 
-/** Bids for the next block, and asks to be told what becomes of it. */
+/** Bids for the next block, and subscribes to the bid's status. */
 async function bidOn(target: string): Promise<void> {
 	const [nonce, head] = await Promise.all([
 		call("eth_getTransactionCount", wallet.address, "latest"),

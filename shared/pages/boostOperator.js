@@ -11,7 +11,7 @@ const STATES = {
 };
 /** Words for each reason: boost puts them into the page. */
 const REASONS = JSON.parse(document.body.dataset.reasons);
-/** What forcing does, by breaker; `hasFallback`: whether there is one. */
+/** Descriptions of forcing, by breaker. `hasFallback`: whether there is a fallback. */
 const EFFECTS = {
 	relay: {
 		open: (hasFallback) =>

@@ -1,5 +1,5 @@
-// What the page of a transaction says beside its life: its state, who can see it now, when it expires, how long until the next
-// block, its bids and its refund.
+// The facts on the page of a transaction: its state, who can see it now, when it expires, the time until the next block, its bids
+// and its refund.
 
 import { element, ether, now, say } from "./common.js";
 import { clockTime, counted, explorerLink, hasExplorer, link, span } from "./live.js";
@@ -7,7 +7,7 @@ import { clockTime, counted, explorerLink, hasExplorer, link, span } from "./liv
 const LIVE = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST", "HELD"];
 const GOOD = ["INCLUDED"];
 const BAD = ["SIMULATION_FAILED", "REVERTED", "EXPIRED", "DROPPED"];
-/** What the journal calls an upstream that has, or may have, the transaction. */
+/** The journal's words for an upstream that has, or may have, the transaction. */
 const HOLDERS = ["has", "given", "unanswered", "lost"];
 
 export function isLive({ stage }) {
@@ -40,7 +40,7 @@ export function drawFacts({ record, life, journal, by, earlier, receipt }) {
 	);
 	for (const id of ["from", "to"]) {
 		const address = transaction[id];
-		// Who asks an explorer about a pending transaction's accounts tells it of them.
+		// A link to an explorer would reveal the accounts of a pending transaction.
 		const isPublic = blockNumber != null;
 		nodes(id, address ? [isPublic ? explorerLink("address", address) : address] : [], `row-${id}`);
 	}
@@ -51,11 +51,11 @@ export function drawFacts({ record, life, journal, by, earlier, receipt }) {
 	element("visibility").hidden = !pending;
 	if (!pending) return;
 	element("visible").replaceChildren(...visible(record, { life, journal, by }));
-	// A failing one is told whole.
+	// The page shows the whole error of a failing simulation.
 	element("hidden-fields").hidden = transaction.from !== "";
 }
 
-/** They are told with its block: a searcher who knew before would raise only when others bid. */
+/** Shown with its block only: a searcher who knew the bids before would raise only when others bid. */
 function bidsText({ status, shared, backruns }, pending) {
 	if (status !== "INCLUDED") return pending && shared ? "told when it is mined" : "";
 	return shared || backruns > 0 ? String(backruns) : "";
@@ -79,7 +79,7 @@ function drawState(record, { life, journal, by, earlier }) {
 	nodes("linked", linked);
 }
 
-/** What the fallback has to do with it; "" for nothing. */
+/** The part of the fallback in this transaction; "" for none. */
 function carriedText(journal, by) {
 	const has = HOLDERS.includes(journal?.fallback ?? "");
 	if (by === "fallback") {

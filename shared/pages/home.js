@@ -122,5 +122,5 @@ show();
 watchSilence();
 everySecond(drawAge);
 void repeat(FIGURES_MS, figures, () => {});
-// A relay that counts none has no such path, and one that is out does not say: nothing is shown then.
+// A relay without totals has no such path, and a relay that is down does not answer. Then nothing is shown.
 void repeat(TOTALS_MS, totals, () => {});

@@ -29,7 +29,7 @@ const EVENT_TEXTS = {
 	expired: () => "Expired",
 	dropped: () => "Dropped: another transaction with its nonce was mined",
 };
-/** What the fallback has of it, by the journal's word; others say nothing of interest. */
+/** Texts for the journal's words about the fallback; other words are not shown. */
 const FALLBACK_TEXTS = {
 	has: "The fallback, another private relay, has taken it",
 	given: "Handed to the fallback, another private relay, which has not answered yet",

@@ -1,5 +1,5 @@
-// What goes on by itself on a page: ages and times that tick by the browser's clock, also while nobody answers; and what links out
-// of it: copy buttons, and an explorer where the operator has named one.
+// The live parts of a page: ages and times that tick by the browser's clock, also without answers. Also copy buttons, and links to
+// an explorer if the operator has named one.
 
 import { element, now, say } from "./common.js";
 

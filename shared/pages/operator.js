@@ -1,4 +1,4 @@
-// What both operator's pages share: the token, and the state that is asked for again and again. The token is kept for this tab.
+// Both operator's pages use this: the token, which is kept for this tab, and the state, which is polled.
 
 import { element, get, repeat, say } from "./common.js";
 

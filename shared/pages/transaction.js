@@ -10,7 +10,7 @@ const hash = (location.pathname.split("/")[2] ?? "").toLowerCase();
 const POLL_MS = 3_000;
 const IS_BOOST = document.body.dataset.service === "boost";
 
-/** What is known: `record` and `by` of the status, `life` of the relay's events, `journal` of boost's report, the node's `receipt`. */
+/** The known facts: `record` and `by` of the status, the relay's events (`life`), boost's report (`journal`), the node's `receipt`. */
 const known = {
 	...{ record: null, by: null, life: null, journal: null, receipt: null },
 	...{ earlier: null, head: null, info: null },
@@ -100,7 +100,7 @@ function drawUnknown(block) {
 	if (hasExplorer) elsewhere.append(explorerLink("tx", hash, "look in the explorer"), ".");
 }
 
-/** What another transaction's page says that this one replaced, if it does: only who has that hash is told. */
+/** The line about the transaction that this one replaced, if any. Only a visitor with that hash sees it. */
 async function readEarlier() {
 	const from = new URLSearchParams(location.search).get("replaced") ?? "";
 	if (!/^0x[0-9a-f]{64}$/.test(from)) return;
@@ -116,7 +116,7 @@ async function readHead() {
 	if (known.info?.txTtlBlocks === undefined && (!IS_BOOST || known.by === "relay")) {
 		known.info = await get("/info").catch(() => known.info);
 	}
-	// While the relay is out, boost itself says how long a slot is.
+	// While the relay is down, boost itself reports the length of a slot.
 	if (known.info === null && IS_BOOST) known.info = await get("/status").catch(() => null);
 	tick();
 	const chain = await call("eth_chainId");
