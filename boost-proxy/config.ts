@@ -279,7 +279,7 @@ export function startWarnings(config: Pick<BoostConfig, "fallback">): readonly s
 	const unfit = unfitPaths(config.fallback);
 	for (const path of BOOST_PATHS) {
 		const why = unfit[path];
-		if (why !== null) warnings.push(`while the relay is out nothing of /${path} can be forwarded: ${why}`);
+		if (why !== null) warnings.push(`while the relay is down nothing of /${path} can be forwarded: ${why}`);
 	}
 	return warnings;
 }

@@ -9,7 +9,7 @@ import { readCommand } from "../shared/commandLine.ts";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** Matches that were left at the last revision. */
-const LEFT = 62;
+const LEFT = 30;
 
 /** The start of a sentence: of a comment, of a list item, of a text, or behind a full stop. */
 const START = String.raw`(?:^\s*(?:\/\/|\/?\*\*?|[-#|>]+)?\s*|[.!?:;] |["\x60])`;

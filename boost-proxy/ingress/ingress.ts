@@ -237,7 +237,7 @@ export class BoostIngress {
 			isComplete: (one) => this.#isComplete(one),
 		});
 		if (route.kind === "dispatch") return null;
-		if (route.kind === "refuse") return unavailable("the relay is out");
+		if (route.kind === "refuse") return unavailable("the relay is down");
 		const { wanted, relayOnly, mayDispatch } = route;
 		const granted = new Set<ReceivedCall>();
 		let waitMs = 0;

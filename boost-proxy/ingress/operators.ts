@@ -157,12 +157,12 @@ export function upstreamCheck({
 					? { ok: true, note: "the fallback is down: nothing can take over from the relay" }
 					: { ok: true };
 			}
-			if (fallback === null) return { ok: false, reason: "the relay is out, and there is no fallback" };
+			if (fallback === null) return { ok: false, reason: "the relay is down, and there is no fallback" };
 			if (BOOST_PATHS.every((path) => fallback.whyUnfit({ path, search: "" }) !== null)) {
-				return { ok: false, reason: "the relay is out, and the fallback may be given nothing" };
+				return { ok: false, reason: "the relay is down, and the fallback may be given nothing" };
 			}
 			return fallback.breaker.isUnavailable
-				? { ok: false, reason: "the relay and the fallback are out" }
+				? { ok: false, reason: "the relay and the fallback are down" }
 				: { ok: true };
 		},
 	};

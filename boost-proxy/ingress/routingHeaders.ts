@@ -138,7 +138,7 @@ const TRIED: RoutingInfo = { answeredBy: new Set(), attempts: 1, dropped: new Se
 
 /** The answer while the relay is unavailable; `retryMs`: for `Retry-After`. */
 export function unavailableAnswer(request: RequestHead, retryMs: number): HttpAnswer {
-	return answer(request, 503, "the relay is out", { "retry-after": retryAfter(retryMs) });
+	return answer(request, 503, "the relay is down", { "retry-after": retryAfter(retryMs) });
 }
 
 /** The answer to a request that failed by `fault`. */

@@ -48,7 +48,7 @@ export interface CancelsDependencies {
 }
 
 /** The same text for a stranger's transaction and for one that only the relay may know. */
-const NOT_HERE = `${NOT_CANCELLABLE}; the relay, which may know it, is out: cancel it again when that is back`;
+const NOT_HERE = `${NOT_CANCELLABLE}; the relay, which may know it, is down: cancel it again when that is back`;
 const NOT_BELIEVED =
 	"the relay does not believe boost about its clients and refuses their cancels; its operator has to correct BOOST_SECRET or TRUST_PROXY";
 const NOT_HEARD = "the relay has not been heard yet, and the journal does not hold it";
@@ -218,7 +218,7 @@ export class Cancels {
 			if (answer === "cannot") throw cannotCancel(siblings, ask.tx);
 			if (answer === "stillWanted") throw stillWanted();
 			if (answer === "unreached") throw unavailable(UNREACHED);
-			if (answer === "holderIsOut") throw unavailable("who holds it is out");
+			if (answer === "holderIsOut") throw unavailable("the upstream that has it is down");
 			if (answer !== "done") throw verdictError(answer);
 		} finally {
 			change((row) => endRequest(row));

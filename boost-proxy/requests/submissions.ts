@@ -421,11 +421,11 @@ export class Submissions {
 		for (const { delivery } of came.toReversed())
 			if (delivery?.kind === "failed" && delivery.error !== undefined) return verdictError(delivery.error);
 		const unfit = fallback?.whyUnfit(route) ?? null;
-		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
+		if (fallback === null) return unavailable("the relay is down, and there is no fallback");
 		if (unfit !== null) return unavailable(unfit);
 		return unavailable(
 			relay.breaker.isUnavailable && fallback.breaker.isUnavailable
-				? "the relay and the fallback are out"
+				? "the relay and the fallback are down"
 				: "neither the relay nor the fallback gave a verdict",
 		);
 	}

@@ -82,7 +82,7 @@ const LONG_LOG = 4_096;
 type ChainName = keyof typeof BLOCK_OF;
 type BlockState = "before" | "byRelay" | "byChain" | "removed";
 
-const UNAVAILABLE = new RpcError("unavailable", "no relay available: the relay is out");
+const UNAVAILABLE = new RpcError("unavailable", "no relay available: the relay is down");
 
 /** The subscriptions of all connections. */
 export class Subscriptions {

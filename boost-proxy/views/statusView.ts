@@ -244,7 +244,7 @@ function recordOf(row: Row, isRelayOut: boolean): StatusRecord {
 
 /** For an expired row while the relay is down: only the relay's record has the verdict of the simulations. */
 const ASK_LATER = {
-	reason: "no block took it in time; the relay, which is out, may know why",
+	reason: "no block took it in time; the relay, which is down, may know why",
 	nextStep: "look again when the relay is back, before you send it again",
 };
 

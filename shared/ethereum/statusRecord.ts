@@ -94,7 +94,7 @@ export const STAGES = [...LIVE_STAGES, ...MINED_STAGES, ...ENDED_STAGES] as cons
 export type Stage = (typeof STAGES)[number];
 
 /** The reason of `HELD` while the relay is down. */
-export const RELAY_OUT = "the relay is out: boost keeps it, and another relay may have it";
+export const RELAY_OUT = "the relay is down: boost keeps it, and another relay may have it";
 
 /** State, reason and next step by stage, as far as the stage alone determines them. */
 const STATES: Readonly<

@@ -6,7 +6,7 @@ import { authorization, operatorPage } from "./operator.js";
 
 const STATES = {
 	closed: "closed: it serves",
-	open: "open: it is out",
+	open: "open: it is down",
 	"half-open": "half open: it is being tried",
 };
 /** Words for each reason: boost puts them into the page. */
@@ -16,14 +16,14 @@ const EFFECTS = {
 	relay: {
 		open: (hasFallback) =>
 			hasFallback
-				? "All requests go to the fallback, even if the relay is well. What the fallback may not have is refused."
-				: "There is no fallback: submissions are refused, even if the relay is well.",
+				? "All requests go to the fallback, even if the relay is healthy. What the fallback may not have is refused."
+				: "There is no fallback: submissions are refused, even if the relay is healthy.",
 		close: () =>
-			"All requests go to the relay, even if it is out. What fails there goes to the fallback one by one, and slowly.",
+			"All requests go to the relay, even if it is down. What fails there goes to the fallback one by one, and slowly.",
 	},
 	fallback: {
-		open: () => "Nothing goes to the fallback: while the relay is out, submissions are refused.",
-		close: () => "While the relay is out all goes to the fallback, even if that is out, too.",
+		open: () => "Nothing goes to the fallback: while the relay is down, submissions are refused.",
+		close: () => "While the relay is down all goes to the fallback, even if that is down, too.",
 	},
 };
 

@@ -83,7 +83,7 @@ function drawState(record, { life, journal, by, earlier }) {
 function carriedText(journal, by) {
 	const has = HOLDERS.includes(journal?.fallback ?? "");
 	if (by === "fallback") {
-		return "The relay is out: the fallback, another private relay, knows it, and tells this.";
+		return "The relay is down: the fallback, another private relay, knows it, and tells this.";
 	}
 	if (by === "journal" && has) {
 		return "The fallback, another private relay, carries it: its builders and its rules hold. Our searchers are not shown it there, so no refund of ours comes of it.";

@@ -40,7 +40,7 @@ export async function factsOf(hash: string, url: string, clock: Clock): Promise<
 		const record = (await get(`/tx/${hash}`)) as StatusRecord | null;
 		if (record === null || typeof record.status !== "string") {
 			throw new UnansweredError(
-				`nobody behind ${http.host} can say anything of it now: the relay is out, or no relay is there`,
+				`nobody behind ${http.host} can say anything of it now: the relay is down, or no relay is there`,
 			);
 		}
 		const journal = (await get(`/tx/${hash}/journal`)) as Journal | null;

@@ -164,7 +164,7 @@ describe("subscriptions", () => {
 		it(`at boost: ${titleOf(kind)}`, () => assertReadersHarmless(kind, beside));
 	}
 
-	it("at boost: the same while the relay is out, when boost reads the logs itself", async () => {
+	it("at boost: the same while the relay is down, when boost reads the logs itself", async () => {
 		const { process: boost, attacker } = beside;
 		const honest = await follow(boost.url);
 		await fixture.relay.kill();

@@ -96,7 +96,7 @@ export async function surviveTheRelay(stage: Stage): Promise<void> {
 	const both = [fresh.hash ?? "", hash];
 	await provePrivate(stage, both);
 	const [one, other] = [await mined(stage, both[0] ?? ""), await mined(stage, hash)];
-	scenario.tell(`mined in the blocks ${one.block} and ${other.block}, while the relay is out`);
+	scenario.tell(`mined in the blocks ${one.block} and ${other.block}, while the relay is down`);
 	const isInOrder = one.block < other.block || (one.block === other.block && one.index < other.index);
 	scenario.claim("both succeeded, in their order", one.succeeded && other.succeeded && isInOrder);
 	const by = both.flatMap((each) => senders(stage, each));

@@ -163,7 +163,7 @@ function around(system: DevSystem, layout: StartLayout, shared: Shared | null): 
 function alone(layout: StartLayout, shared: Shared | null): Plans {
 	const usual = { BOOST_SECRET: randomBytes(32).toString("hex") };
 	const hasFallback = Object.keys(NO_FALLBACK).some(isSet);
-	if (!hasFallback) print("FALLBACK_URL is not set: while the relay is out, boost can send nothing.");
+	if (!hasFallback) print("FALLBACK_URL is not set: while the relay is down, boost can send nothing.");
 	const none = hasFallback ? {} : { FALLBACK_URL: "none" };
 	const joined = { ...NO_PORTS, RELAY_URL: shared?.relayUrl ?? urlOf(layout.relays[0]) };
 	return {

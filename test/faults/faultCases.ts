@@ -11,10 +11,10 @@ export interface FaultCase {
 	lift(parts: CellParts): Promise<void> | void;
 	/**
 	 * `holds`: it opens and stays open until the fault is lifted. `returns`: it opens, but its probe sees nothing of the
-	 * fault, so that it closes and opens again. `never`: the relay is well.
+	 * fault, so that it closes and opens again. `never`: the relay is healthy.
 	 */
 	readonly breaker: "holds" | "returns" | "never";
-	/** Whether the fallback is out as well: clients see errors, and nothing is lost all the same. */
+	/** Whether the fallback is down as well: clients see errors, and nothing is lost all the same. */
 	readonly bothOut?: boolean;
 	/** Whether it takes a deadline to see it: such a one is had once only where time is short. */
 	readonly slow?: boolean;
@@ -68,7 +68,7 @@ const MIDWAY = "reset midway through the answer";
 const OVERLOADED = "503 with a JSON-RPC body";
 const SUBMISSIONS_FAIL = "submissions get 502, all else is well";
 const NODE_DOWN = "node of the relay down";
-const RESTART = "restart of boost with its journal while the relay is out";
+const RESTART = "restart of boost with its journal while the relay is down";
 
 /** Every fault, each once. */
 export const FAULT_CASES: readonly FaultCase[] = [

@@ -110,7 +110,7 @@ test("cancelled, replaced and soft-cancelled transactions stay ended when the re
 	);
 });
 
-test("what was ended is not revived by its own bytes while the relay is out", async () => {
+test("what was ended is not revived by its own bytes while the relay is down", async () => {
 	const before = parts.fallbackWire.requests().length;
 	const owner = account();
 	// Its fees are too low for a block, so that it is pending however long this takes.

@@ -19,8 +19,8 @@ after(() => fixture.stop());
 afterEach(() => fixture.recovers());
 
 const OUTAGES: readonly (readonly [what: string, path: string, outage: () => Promise<unknown>])[] = [
-	["relay and fallback are out", "/fast", () => bothOut()],
-	["the relay is out, on a path that only it serves", "/fullprivacy", () => fixture.fails()],
+	["relay and fallback are down", "/fast", () => bothOut()],
+	["the relay is down, on a path that only it serves", "/fullprivacy", () => fixture.fails()],
 ];
 
 for (const [what, path, outage] of OUTAGES) {

@@ -96,7 +96,7 @@ export class BoostFixture {
 	/** Makes the relay's wire fail, and waits until boost has noticed. */
 	async fails(fault: WireFault = { kind: "refuse" }, boost = this.boost): Promise<void> {
 		await this.wires.relay.set(fault);
-		await boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed");
+		await boost.reaches("the relay is down", ({ relay }) => relay.state !== "closed");
 	}
 
 	/** Lifts all faults of the wires, and waits until boost has noticed. */

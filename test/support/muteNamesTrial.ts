@@ -45,7 +45,7 @@ async function tryBoost() {
 	await proxy.start();
 	const boost = new BoostClient(proxy.port);
 	// Until the fallback's name has been asked for again and again.
-	await boost.reaches("the fallback is out", ({ fallback }) => fallback?.state === "open");
+	await boost.reaches("the fallback is down", ({ fallback }) => fallback?.state === "open");
 	const answers = await Promise.all(
 		[...hashes].map(async ([raw, hash]) => {
 			const { json } = await boost.call("eth_sendRawTransaction", [raw]);

@@ -386,7 +386,7 @@ describe("through boost", () => {
 		await whole.fails();
 		for (const answer of [await get(account, "", { base: boost }), await fetch(`${boost}/totals`)]) {
 			const { error } = (await answer.json()) as { error: string };
-			assert.deepEqual([answer.status, error], [503, "no relay available: the relay is out"]);
+			assert.deepEqual([answer.status, error], [503, "no relay available: the relay is down"]);
 		}
 	});
 });

@@ -1,5 +1,5 @@
 // Blobs with one proof each, as wallets make them, through boost: the fallback gets the very bytes that the relay holds, with cell
-// proofs, while the relay is out and when what it holds is handed over; what proves nothing goes nowhere.
+// proofs, while the relay is down and when what it holds is handed over; what proves nothing goes nowhere.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, it } from "node:test";
@@ -74,7 +74,7 @@ function sent({ raw }: Signed): Promise<Reply> {
 	);
 }
 
-it("while the relay is out the fallback gets them with cell proofs", async () => {
+it("while the relay is down the fallback gets them with cell proofs", async () => {
 	await fixture.fails(undefined, boost);
 	const { v0, v1 } = forms(await fixture.users.actor());
 	const { json, headers } = await sent(v0);
@@ -95,7 +95,7 @@ it("what the relay holds is handed over as the relay's builders have it", async 
 	assert.deepEqual(given(), [v1.raw]);
 });
 
-it("while the relay is out, a proof of another blob is refused, and the fallback gets nothing", async () => {
+it("while the relay is down, a proof of another blob is refused, and the fallback gets nothing", async () => {
 	await fixture.fails(undefined, boost);
 	const actor = await fixture.users.actor();
 	for (const [sidecarVersion, sidecar] of [

@@ -1,5 +1,5 @@
 // Who is who behind boost: the relay judges cancels and uuids by boost's clients, not by boost, whatever they claim of
-// themselves, and boost keeps the same policy while the relay is out.
+// themselves, and boost keeps the same policy while the relay is down.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -33,7 +33,7 @@ const NOT_PENDING = {
 
 const WHILE_OUT = {
 	code: -32000,
-	message: `${NOT_PENDING.message}; the relay, which may know it, is out: cancel it again when that is back`,
+	message: `${NOT_PENDING.message}; the relay, which may know it, is down: cancel it again when that is back`,
 };
 
 let fixture: BoostFixture;
@@ -122,7 +122,7 @@ function asked(ask: (typeof WAYS)[number][1], tx: Signed, key: string): Env {
 	);
 }
 
-describe("while the relay is well", () => {
+describe("while the relay is healthy", () => {
 	for (const [who, ask, may] of WAYS) {
 		it(`${who} ${may ? "may" : "may not"} cancel`, async () => {
 			for (const path of ["/fast", "/fullprivacy"]) {
@@ -305,7 +305,7 @@ describe("if the relay has another secret, and believes boost nothing about its 
 	});
 });
 
-describe("while the relay is out", () => {
+describe("while the relay is down", () => {
 	let txs: readonly { readonly tx: Signed; readonly key: string }[];
 	let older: { readonly tx: Signed; readonly key: string };
 	before(async () => {

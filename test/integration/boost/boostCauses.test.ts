@@ -1,4 +1,4 @@
-// Why the relay is out, as boost's operator is told: a frozen node of the relay under that name. Boost's own questions are
+// Why the relay is down, as boost's operator is told: a frozen node of the relay under that name. Boost's own questions are
 // no user's submissions in the relay's log and counts. And what `npm run why` says where boost is asked.
 
 import assert from "node:assert/strict";
@@ -32,7 +32,7 @@ afterEach(async () => {
 it("a node of the relay that hangs is told under that name, and by the relay's own words as soon as it has some", async () => {
 	const { boost } = fixture;
 	node.setFault({ kind: "hang" });
-	await boost.reaches("the relay is out by its node", ({ relay }) => relay.reason === "node");
+	await boost.reaches("the relay is down by its node", ({ relay }) => relay.reason === "node");
 	await boost.reaches(
 		"the hint has the relay's own words",
 		({ relay }) => relay.hint === "its /readyz says of node: the node does not answer",
@@ -65,7 +65,7 @@ it("boost's questions to a relay that comes back are no refusals in its log, nor
 	);
 });
 
-it("boost, too, says why a transaction did not land, while the relay is well and while it is out", async () => {
+it("boost, too, says why a transaction did not land, while the relay is healthy and while it is out", async () => {
 	const { boost, users } = fixture;
 	const [actor, other] = [await users.actor(), await users.actor()];
 	await users.passBlock();
@@ -81,7 +81,7 @@ it("boost, too, says why a transaction did not land, while the relay is well and
 	assert.equal(await boost.result("eth_sendRawTransaction", [held.raw]), held.hash);
 	assert.match(
 		await asked(held),
-		/^It has not landed yet: it is held: the relay is out: boost keeps it, and another relay may have it\. How it went nobody tells now\. .*What to do: bring the relay back; boost hands it over by itself\.$/,
+		/^It has not landed yet: it is held: the relay is down: boost keeps it, and another relay may have it\. How it went nobody tells now\. .*What to do: bring the relay back; boost hands it over by itself\.$/,
 	);
 });
 

@@ -67,7 +67,7 @@ async function withFallback(env: Readonly<Record<string, string>> = {}): Promise
 	return boost;
 }
 
-/** And whose relay is out. */
+/** And whose relay is down. */
 async function inOutage(env: Readonly<Record<string, string>> = {}): Promise<BoostClient> {
 	const boost = await withFallback(env);
 	await boost.force("open");
@@ -177,7 +177,7 @@ describe("about the client", () => {
 		assert.deepEqual(asked().map(bytesOf), [headOf(`/v2/key/fast?k=1&${QUERY}`, submission(tx), [login])]);
 	});
 
-	it("while the relay is well the fallback gets nothing", async () => {
+	it("while the relay is healthy the fallback gets nothing", async () => {
 		const boost = await withFallback();
 		const { sign, address } = await fixture.users.actor();
 		const [first, second] = [sign(), sign({ nonce: 1 })];
@@ -303,7 +303,7 @@ describe("what the fallback must not get", () => {
 		["mevblocker", {}, "/fast?hint=hash", "the fallback may show it to searchers"],
 		["mevblocker", {}, "/fast?hint=calldata&builder=a", "the fallback may send it to other builders"],
 		["flashbots", {}, "/fast?originId=w", "the fallback may show it to searchers"],
-		["mevblocker", { FALLBACK_URL: "none" }, "/fast", "the relay is out, and there is no fallback"],
+		["mevblocker", { FALLBACK_URL: "none" }, "/fast", "the relay is down, and there is no fallback"],
 	] as const;
 	for (const [FALLBACK_DIALECT, env, path, why] of REFUSALS) {
 		it(`${FALLBACK_DIALECT} with ${JSON.stringify(env)} gets nothing of ${path}`, async () => {

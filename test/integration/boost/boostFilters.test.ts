@@ -31,7 +31,7 @@ afterEach(() => recovers());
 
 async function fails(): Promise<void> {
 	line.cut();
-	await boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed");
+	await boost.reaches("the relay is down", ({ relay }) => relay.state !== "closed");
 }
 
 async function recovers(): Promise<void> {

@@ -1,5 +1,5 @@
 // The headers by which boost says who answered, how the relay's breaker stood and how many requests were sent for it:
-// exact values for every source, while the relay is well, out, and coming back. Then batches: order, notifications,
+// exact values for every source, while the relay is healthy, out, and coming back. Then batches: order, notifications,
 // cancels between, many entries, an outage of both upstreams, and a fallback that takes no arrays.
 
 import assert from "node:assert/strict";
@@ -54,7 +54,7 @@ async function three(): Promise<readonly [Actor, Signed, Signed, Signed]> {
 	return [actor, first, second, third];
 }
 
-test("the headers say who answered while the relay is well", async () => {
+test("the headers say who answered while the relay is healthy", async () => {
 	const actor = await fixture.users.actor();
 	const [first, second] = [actor.sign(), actor.sign({ nonce: 1 })];
 	const done = (await fixture.users.actor()).sign();
@@ -120,7 +120,7 @@ test("the headers say who answered while the relay is well", async () => {
 	);
 });
 
-test("the headers say who answered while the relay is out, and while it comes back", async () => {
+test("the headers say who answered while the relay is down, and while it comes back", async () => {
 	const actor = await fixture.users.actor();
 	const [first, second, third] = [actor.sign(), actor.sign({ nonce: 1 }), actor.sign({ nonce: 2 })];
 	await boost.result("eth_sendRawTransaction", [first.raw]);

@@ -19,7 +19,7 @@ import { until } from "../../support/until.ts";
 import { httpText, type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 
 const ZEROS = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
-const OUT = "no relay available: the relay is out";
+const OUT = "no relay available: the relay is down";
 const UNKNOWN_PATH = [404, { code: -32600, message: "invalid request: unknown path" }];
 
 let fixture: BoostFixture;
@@ -67,7 +67,7 @@ describe("what only the relay serves", () => {
 			assert.equal(await stream.over(), "end");
 			const { "content-type": type } = stream.headers;
 			assert.deepEqual([stream.status, type], [200, "text/event-stream; charset=utf-8"], path);
-			assert.match(stream.text, /^retry: [1-9]\d*000\n\n: no relay available: the relay is out\n\n$/, path);
+			assert.match(stream.text, /^retry: [1-9]\d*000\n\n: no relay available: the relay is down\n\n$/, path);
 		}
 		const { status: code, headers } = await boost.send({ verb: "OPTIONS", path: "/fullprivacy" });
 		assert.deepEqual([code, headers["access-control-allow-origin"]], [204, "*"]);
@@ -223,7 +223,7 @@ describe("reads of clients' transactions", () => {
 			params: [tx.raw],
 		});
 		await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
-		assert.equal(await byHash(tx), null, "the relay is well and knows nothing of it");
+		assert.equal(await byHash(tx), null, "the relay is healthy and knows nothing of it");
 		await fixture.fails();
 		const found = await byHash(tx);
 		assert.deepEqual([found?.hash, zeros(found)], [tx.hash, ZEROS]);
@@ -321,7 +321,7 @@ describe("eth_sendRawTransactionSync", () => {
 		return { code: answer.status, json: (await answer.json()) as WireAnswer };
 	}
 
-	it("returns the receipt while the relay is well, while it is out, and if it fails meanwhile", async () => {
+	it("returns the receipt while the relay is healthy, while it is out, and if it fails meanwhile", async () => {
 		for (const when of ["well", "out", "between"]) {
 			const tx = (await fixture.users.actor()).sign();
 			if (when === "out") await fixture.fails();

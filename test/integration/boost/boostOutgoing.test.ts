@@ -300,8 +300,8 @@ test("a fallback whose name no server answers for costs a healthy relay nothing"
 	const lookup = createLookup({ servers: [names.address] }, { clock: systemClock });
 	const env = { RELAY_URL: `http://relay.test:${relay.port}`, FALLBACK_URL: "https://mute.test" };
 	const boost = await startBoost(env, { lookup });
-	await boost.reaches("the fallback is out", ({ fallback }) => fallback?.state === "open");
-	await boost.reaches("the relay is well", ({ relay }) => relay.state === "closed");
+	await boost.reaches("the fallback is down", ({ fallback }) => fallback?.state === "open");
+	await boost.reaches("the relay is healthy", ({ relay }) => relay.state === "closed");
 	const sends = Array.from({ length: 64 }, (_, i) => {
 		const { raw: bytes, hash } = signedTransaction({ nonce: BigInt(i) });
 		const raw = `0x${Buffer.from(bytes).toString("hex")}`;

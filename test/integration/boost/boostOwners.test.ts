@@ -129,12 +129,12 @@ for (const [name, paths] of [
 		await assertEndsByBoth(tx, HERE, THERE);
 	});
 
-	it(`one is taken back while the relay is out, ${name}: it lives, and the relay hears of it`, async () => {
+	it(`one is taken back while the relay is down, ${name}: it lives, and the relay hears of it`, async () => {
 		const tx = await brought(async () => {});
 		await fixture.goesOut();
 		assert.match(
 			String(await cancel(tx, ELSEWHERE)),
-			/^transaction not found .*; the relay, which may know it, is out/,
+			/^transaction not found .*; the relay, which may know it, is down/,
 		);
 		assert.equal(await cancel(tx, THERE), STILL_WANTED);
 		await until("the fallback has it", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
@@ -146,7 +146,7 @@ for (const [name, paths] of [
 		await fixture.users.reaches(tx, "CANCELLED");
 	});
 
-	it(`both are taken back while the relay is out, ${name}: it is over there too`, async () => {
+	it(`both are taken back while the relay is down, ${name}: it is over there too`, async () => {
 		const tx = await brought(async () => {});
 		await fixture.goesOut();
 		assert.equal(await cancel(tx, HERE), STILL_WANTED);

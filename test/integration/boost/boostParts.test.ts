@@ -56,13 +56,13 @@ async function bothAreOut(): Promise<void> {
 	await fixture.wires.fallback.set({ kind: "refuse" });
 	await relayIsOut();
 	for (const boost of [one, other])
-		await boost.reaches("the fallback is out", ({ fallback }) => fallback?.state !== "closed");
+		await boost.reaches("the fallback is down", ({ fallback }) => fallback?.state !== "closed");
 }
 
 async function relayIsOut(): Promise<void> {
 	await fixture.wires.relay.set({ kind: "refuse" });
 	for (const boost of [one, other])
-		await boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed");
+		await boost.reaches("the relay is down", ({ relay }) => relay.state !== "closed");
 }
 
 async function actor(): Promise<Actor> {

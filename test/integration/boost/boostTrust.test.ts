@@ -30,8 +30,8 @@ const SOFT = { path: "/noreverts?softCancellations=true" };
 
 describe("a self-transfer that was signed for another chain with the same nonce", () => {
 	for (const [name, isOut] of [
-		["while the relay is out", true],
-		["while the relay is well", false],
+		["while the relay is down", true],
+		["while the relay is healthy", false],
 	] as const) {
 		it(`ends nothing ${name}, whoever brings it; the one for this chain does`, async () => {
 			const { sign, address } = await fixture.users.actor();

@@ -14,7 +14,7 @@ import { until } from "../../support/until.ts";
 
 /** Emits one event with the first word of its input as its topic. PUSH0 CALLDATALOAD PUSH0 PUSH0 LOG1 STOP */
 const EMITS_TOPIC = "0x5f355f5fa100";
-const OUT = { code: -32603, message: "no relay available: the relay is out" };
+const OUT = { code: -32603, message: "no relay available: the relay is down" };
 const SEARCHERS = "service_partialPendingTransactions";
 
 let fixture: BoostFixture;
@@ -57,7 +57,7 @@ const topics = (feed: FeedClient, id: string) =>
 
 async function fails(): Promise<void> {
 	line.cut();
-	await boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed");
+	await boost.reaches("the relay is down", ({ relay }) => relay.state !== "closed");
 }
 
 async function recovers(): Promise<void> {
@@ -65,7 +65,7 @@ async function recovers(): Promise<void> {
 	await boost.isWell();
 }
 
-describe("while the relay is well", () => {
+describe("while the relay is healthy", () => {
 	it("each path has its own rules, and boost journals submissions on its own paths only", async () => {
 		const user = await fixture.users.actor();
 		const [kept, passed] = [user.sign({ nonce: 0 }), user.sign({ nonce: 1 })];

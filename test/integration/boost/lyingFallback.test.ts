@@ -164,7 +164,7 @@ it("whatever it says, in every field", async () => {
 	await Promise.all(all.map(({ boost }) => boost.isWell()));
 	await fixture.wires.relay.set({ kind: "refuse" });
 	await Promise.all(
-		all.map(({ boost }) => boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed")),
+		all.map(({ boost }) => boost.reaches("the relay is down", ({ relay }) => relay.state !== "closed")),
 	);
 	await round(true);
 	await fixture.users.mineUnseen();

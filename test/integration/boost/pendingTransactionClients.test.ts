@@ -117,7 +117,7 @@ async function subscribes(): Promise<void> {
 	}
 }
 
-test("the refusal comes behind the answer, and while the relay is out too", async () => {
+test("the refusal comes behind the answer, and while the relay is down too", async () => {
 	await subscribes();
 	await fixture.fails();
 	await subscribes();

@@ -101,7 +101,7 @@ for (const [how, begin, reason, end] of [
 		const { core } = (await state.json()) as RelayState;
 		assert.match(core?.store.trouble ?? "", reason, "so does the operator's page");
 
-		await boost.reaches("the relay is out for boost", ({ relay }) => relay.state !== "closed");
+		await boost.reaches("the relay is down for boost", ({ relay }) => relay.state !== "closed");
 		const reply = await boost.call("eth_sendRawTransaction", [refused.raw]);
 		assert.equal((reply.json as WireAnswer).result, refused.hash);
 		assert.equal(reply.headers["x-boost-upstream"], "fallback");

@@ -62,7 +62,7 @@ it("the operator's and the transaction's page show a failover as it happens", as
 	await users.passBlock();
 	await fixture.fails();
 	await operator.page
-		.getByText(/relay: open: it is out \(/)
+		.getByText(/relay: open: it is down \(/)
 		.first()
 		.waitFor();
 	const tx = actor.sign();
@@ -70,7 +70,7 @@ it("the operator's and the transaction's page show a failover as it happens", as
 	const user = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
 	await user.page.getByText("Held", { exact: true }).waitFor();
 	await user.page
-		.getByText("Why: the relay is out: boost keeps it, and another relay may have it.")
+		.getByText("Why: the relay is down: boost keeps it, and another relay may have it.")
 		.waitFor();
 	await fixture.recovers();
 	await operator.page.getByText("relay: closed: it serves").first().waitFor();
@@ -182,15 +182,15 @@ it("an operator forces a breaker, once the page has said what that does; by the 
 	const state = async () => (await fixture.boost.status()).relay;
 	assert.deepEqual([(await state()).state, (await state()).reason], ["closed", null]);
 	await page.getByRole("button", { name: "open the breaker of the fallback" }).click();
-	await page.getByText("while the relay is out, submissions are refused.").waitFor();
+	await page.getByText("while the relay is down, submissions are refused.").waitFor();
 	await page.getByRole("button", { name: "Open it" }).click();
-	await page.getByText("fallback: open: it is out (by an operator)").first().waitFor();
+	await page.getByText("fallback: open: it is down (by an operator)").first().waitFor();
 	await page.getByRole("button", { name: "auto the breaker of the fallback" }).click();
 	await page.getByText("fallback: closed: it serves").first().waitFor();
 	await isSound(operator);
 	await page.route(/\/admin\/close/, (route) => route.fulfill({ status: 500, body: "" }));
 	await page.getByRole("button", { name: "close the breaker of the relay" }).click();
-	await page.getByText("All requests go to the relay, even if it is out.").waitFor();
+	await page.getByText("All requests go to the relay, even if it is down.").waitFor();
 	await page.getByRole("button", { name: "Close it" }).click();
 	await page.getByText("The breaker of the relay stays as it is: HTTP 500.").waitFor();
 	await page.unroute(/\/admin\/close/);
@@ -199,7 +199,7 @@ it("an operator forces a breaker, once the page has said what that does; by the 
 	await operator.close();
 });
 
-it("the relay's operator's page is reached through boost, and says that it is old while the relay is out", async () => {
+it("the relay's operator's page is reached through boost, and says that it is old while the relay is down", async () => {
 	const opened = await openPage(browser, `${fixture.boost.url}/operator`);
 	const { page } = opened;
 	await logIn(opened);
@@ -320,7 +320,7 @@ it("what the fallback alone knows is said to be told by it", async () => {
 	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
 	const { page } = opened;
 	await page
-		.getByText("The relay is out: the fallback, another private relay, knows it, and tells this.")
+		.getByText("The relay is down: the fallback, another private relay, knows it, and tells this.")
 		.waitFor();
 	await page.getByText("The fallback, another private relay, and its builders: everything").waitFor();
 	await isSoundInAnOutage(opened);
@@ -332,12 +332,12 @@ it("when all is out the home page says that nothing can be sent, and no age stan
 	await fixture.comesBack();
 	const opened = await openPage(browser, `${boost.url}/`, { aheadMs: 0 });
 	const { page } = opened;
-	await page.getByText("the relay is well").waitFor();
+	await page.getByText("the relay is healthy").waitFor();
 	await page.locator("#block-age").getByText(/ ago$/).waitFor();
 	await fixture.goesOut("fallback");
-	await page.getByText("nobody would stand in for it now: the fallback is out").waitFor();
+	await page.getByText("nobody would stand in for it now: the fallback is down").waitFor();
 	await fixture.goesOut();
-	await page.getByText("nothing can be sent now: the relay is out, and nobody stands in.").waitFor();
+	await page.getByText("nothing can be sent now: the relay is down, and nobody stands in.").waitFor();
 	await page.getByText(/^No answer since \d\d:\d\d:\d\d\./).waitFor();
 	await page.route("**/*", (route) => route.abort());
 	await page.clock.fastForward(3 * 3_600_000);
@@ -416,7 +416,7 @@ it("shows an error page for a page of the relay during an outage", async () => {
 		`${fixture.boost.url}/info`,
 		503,
 		"Not available now",
-		"no relay available: the relay is out",
+		"no relay available: the relay is down",
 	);
 	assert.match(headers.get("retry-after") ?? "", /^[1-9]\d*$/);
 	await fixture.comesBack();

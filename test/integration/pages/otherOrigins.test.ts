@@ -139,7 +139,7 @@ test("a page reads when to try again: from the relay, through boost, and from bo
 	}
 });
 
-test("while the relay is out boost answers pages' preflights, and they read what it says", async () => {
+test("while the relay is down boost answers pages' preflights, and they read what it says", async () => {
 	await fixture.boost.force("open");
 	const served = await ask(`${fixture.boost.url}/fast`, TRACING);
 	assert.deepEqual([served.status, served.json.result], [200, "0x7a69"]);

@@ -26,7 +26,7 @@ let emitter: string;
 before(async () => {
 	boosted = await startBoostFixture({ system: { proxied: true } });
 	users = new CancelFixture(boosted.system);
-	// Without a node of its own it would know nothing of the chain while the relay is out.
+	// Without a node of its own it would know nothing of the chain while the relay is down.
 	proxy = await boosted.startBoost({ env: { ETH_RPC_URL: boosted.system.chain.url } });
 	boost = new RelayClient(proxy.url);
 	emitter = await users.placeCode(EMITS);
@@ -203,7 +203,7 @@ describe("an authorization that uses the nonce of a pending transaction", () => 
 		assert.equal((await users.life(first)).filter((event) => event.startsWith("included")).length, 1);
 	});
 
-	it("ends it at boost while the relay is out; when the relay is back, it is nowhere pending", async () => {
+	it("ends it at boost while the relay is down; when the relay is back, it is nowhere pending", async () => {
 		const [victim, other] = [await users.actor(), await users.actor()];
 		const [tx, control] = [victim.sign(), other.sign()];
 		const { depth } = (await proxy.status()).journal;

@@ -278,12 +278,12 @@ test("the warnings at the start", () => {
 		startWarnings(readBoostConfig({ RELAY_URL: "http://r", BOOST_SECRET: "s", ...env }));
 	assert.deepEqual(warnings({ FALLBACK_URL: "https://f.example" }), []);
 	assert.deepEqual(warnings({ FALLBACK_URL: "none" }), [
-		"while the relay is out nothing of /fast can be forwarded: there is no fallback",
-		"while the relay is out nothing of /noreverts can be forwarded: there is no fallback",
+		"while the relay is down nothing of /fast can be forwarded: there is no fallback",
+		"while the relay is down nothing of /noreverts can be forwarded: there is no fallback",
 	]);
 	assert.deepEqual(warnings({ FALLBACK_URL: "https://f.example", FALLBACK_DIALECT: "plain" }), [
-		"while the relay is out nothing of /fast can be forwarded: the fallback is not private",
-		"while the relay is out nothing of /noreverts can be forwarded: the fallback is not private",
+		"while the relay is down nothing of /fast can be forwarded: the fallback is not private",
+		"while the relay is down nothing of /noreverts can be forwarded: the fallback is not private",
 	]);
 	assert.match(sameUpstreamWarning("url"), /is the relay itself/);
 	assert.match(sameUpstreamWarning("address"), /may be the relay itself/);

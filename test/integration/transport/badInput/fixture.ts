@@ -1,5 +1,5 @@
 // Starts a relay for bad input, whose log keeps every fault, sends it the rows of the tables beside this file, compares the
-// exact answers, and proves that the relay is well afterwards.
+// exact answers, and proves that the relay is healthy afterwards.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

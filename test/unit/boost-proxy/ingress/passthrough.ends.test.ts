@@ -94,11 +94,11 @@ test("while the relay is unavailable nothing reaches it, and the error fits the 
 		[post.status, await post.json()],
 		[
 			200,
-			{ jsonrpc: "2.0", id: null, error: { code: -32603, message: "no relay available: the relay is out" } },
+			{ jsonrpc: "2.0", id: null, error: { code: -32603, message: "no relay available: the relay is down" } },
 		],
 	);
 	const get = await fetch(`${fixture.url}/info`);
-	assert.deepEqual([get.status, await get.json()], [503, { error: "no relay available: the relay is out" }]);
+	assert.deepEqual([get.status, await get.json()], [503, { error: "no relay available: the relay is down" }]);
 	for (const { headers } of [post, get]) {
 		assert.deepEqual(
 			["retry-after", "x-boost-upstream", "x-boost-breaker", "x-boost-attempts"].map((one) =>

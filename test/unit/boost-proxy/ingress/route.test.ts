@@ -24,7 +24,7 @@ const FAULTY = { method: 7 };
 /** What is expected in words: whom it goes to, and how many of its calls. */
 const ROWS: readonly (readonly [name: string, body: unknown, facts: Partial<Facts>, route: string])[] = [
 	["a read", READ, {}, "forward 1"],
-	["a read while the relay is out", READ, { isRelayUnavailable: true }, "forward 1"],
+	["a read while the relay is down", READ, { isRelayUnavailable: true }, "forward 1"],
 	["a submission", SENT, {}, "dispatch"],
 	["a batch of reads", [READ, READ], {}, "forward 2"],
 	[
@@ -34,7 +34,7 @@ const ROWS: readonly (readonly [name: string, body: unknown, facts: Partial<Fact
 		"forward 2, else dispatch",
 	],
 	[
-		"the same while the relay is out",
+		"the same while the relay is down",
 		[READ],
 		{ fallbackBatches: false, isRelayUnavailable: true },
 		"dispatch",
@@ -44,7 +44,7 @@ const ROWS: readonly (readonly [name: string, body: unknown, facts: Partial<Fact
 	["a batch of errors", [FAULTY], {}, "dispatch"],
 	["an error", FAULTY, {}, "dispatch"],
 	["a transaction by its hash", BY_HASH, {}, "forward 1 to the relay, else dispatch"],
-	["the same while the relay is out", BY_HASH, { isRelayUnavailable: true }, "dispatch"],
+	["the same while the relay is down", BY_HASH, { isRelayUnavailable: true }, "dispatch"],
 	["the relay's own method", RELAYS, {}, "forward 1 to the relay"],
 	["it beside a hash", [RELAYS, BY_HASH], {}, "forward 2 to the relay"],
 	[
@@ -54,7 +54,7 @@ const ROWS: readonly (readonly [name: string, body: unknown, facts: Partial<Fact
 		"dispatch",
 	],
 	["a submission on the relay's own path", SENT, { isRelays: true }, "forward 1 to the relay"],
-	["the same while the relay is out", SENT, { isRelays: true, isRelayUnavailable: true }, "refuse"],
+	["the same while the relay is down", SENT, { isRelays: true, isRelayUnavailable: true }, "refuse"],
 	["a notification", { ...READ, id: undefined }, {}, "dispatch"],
 ];
 

@@ -65,7 +65,7 @@ const SUBMISSIONS: Readonly<Record<string, Case>> = {
 	"the relay first": { next: "submit 5 at the relay, others" },
 	"it alone": { health: ALONE, next: "submit 5 at the relay" },
 	"it is out": { health: out("relay"), next: "submit 5 at the fallback" },
-	"the fallback is out": { health: out("fallback"), next: "submit 5 at the relay" },
+	"the fallback is down": { health: out("fallback"), next: "submit 5 at the relay" },
 	"both are out": { health: out("relay", "fallback"), next: "nothing" },
 	"the fallback may not have it": {
 		health: FAST_ONLY,
@@ -95,7 +95,7 @@ const SUBMISSIONS: Readonly<Record<string, Case>> = {
 		came: [by("relay", TIMED_OUT)],
 		next: "nothing",
 	},
-	"it broke, and the relay is out": {
+	"it broke, and the relay is down": {
 		health: out("relay", "fallback"),
 		came: [by("relay", BROKEN)],
 		next: "nothing",
@@ -116,7 +116,7 @@ const SUBMISSIONS: Readonly<Record<string, Case>> = {
 		others: [rowOf(4, AT_RELAY), { ...rowOf(5, AT_FALLBACK), hash: "0x5" }],
 		next: "submit 5 at the fallback, others",
 	},
-	"its lower nonces go first while the relay is out": {
+	"its lower nonces go first while the relay is down": {
 		health: out("relay"),
 		others: [rowOf(3, AT_BOTH), rowOf(4, AT_RELAY), rowOf(6, AT_RELAY)],
 		next: "send 4 at the fallback for handover",

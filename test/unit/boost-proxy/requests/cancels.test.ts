@@ -197,7 +197,7 @@ for (const by of ["fallback", "both"] as const) {
 	);
 }
 
-/** How the fallback came to acknowledge what the relay has or may have, and what a cancel of it brings while the relay is out. */
+/** How the fallback came to acknowledge what the relay has or may have, and what a cancel of it brings while the relay is down. */
 const KEPT = [
 	["the relay gave no verdict", "mevblocker", true],
 	["the relay gave no verdict", "flashbots", /held by the fallback/],

@@ -103,7 +103,7 @@ scenario(
 const NO_REVERTS = "the fallback does not protect from reverts";
 /** The situation, and the client's answer. */
 const NOBODY: readonly (readonly [string, { code: number; message: string; kind?: string }])[] = [
-	["both out", { kind: "unavailable", code: -32603, message: "the relay and the fallback are out" }],
+	["both out", { kind: "unavailable", code: -32603, message: "the relay and the fallback are down" }],
 	[
 		"no time",
 		{ kind: "unavailable", code: -32603, message: "neither the relay nor the fallback gave a verdict" },

@@ -154,7 +154,7 @@ test("a row that the relay abandoned is HELD while the fallback has it", async (
 
 test("why a row is HELD follows from where it is", async () => {
 	for (const [presence, isOut, reason] of [
-		["has", true, "the relay is out: boost keeps it, and another relay may have it"],
+		["has", true, "the relay is down: boost keeps it, and another relay may have it"],
 		["has", false, ELSEWHERE],
 		["unanswered", false, "another private relay may have it"],
 		["rejected", false, SILENT],
@@ -177,7 +177,7 @@ const ENDED: readonly (readonly [Ending, string, string])[] = [
 ];
 
 const ASK_LATER = {
-	reason: "no block took it in time; the relay, which is out, may know why",
+	reason: "no block took it in time; the relay, which is down, may know why",
 	nextStep: "look again when the relay is back, before you send it again",
 };
 

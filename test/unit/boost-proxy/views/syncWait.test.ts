@@ -64,7 +64,7 @@ const RECEIPTS: readonly (readonly [string, Reply | null, boolean, boolean, unkn
 	["none, by the relay", () => result(null), false, true, undefined],
 	["the chain's, where the relay refuses", () => refusal(-32005, "limit"), false, true, { of: "the chain" }],
 	["the chain's, where the relay gives no answer", null, false, true, { of: "the chain" }],
-	["the chain's, where the relay is out", null, true, true, { of: "the chain" }],
+	["the chain's, where the relay is down", null, true, true, { of: "the chain" }],
 	["none, where nobody answers", null, true, false, undefined],
 ];
 for (const [name, reply, isOut, isChainUp, expected] of RECEIPTS) {

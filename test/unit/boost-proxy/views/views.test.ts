@@ -44,11 +44,11 @@ const COUNTS: readonly Row[] = [
 	["two of one nonce are one", "0x5", null, null, "5F 5F 6F", "0x7", "relay,journal"],
 	["what was counted, or has a gap before it, is not", "0x5", null, null, "4F 6F", "0x5", "relay"],
 	["what the relay holds and does not count is over", "0x5", null, null, "5R 5RF", "0x5", "relay"],
-	["the relay is out: all of the journal counts", "out", "0x5", null, "5R 6RF", "0x7", "fallback,journal"],
+	["the relay is down: all of the journal counts", "out", "0x5", null, "5R 6RF", "0x7", "fallback,journal"],
 	["the relay gives no word", null, "0x5", null, "5R", "0x6", "fallback,journal"],
 	["the relay talks nonsense", "five", "0x5", null, "", "0x5", "fallback"],
 	["one whose client was told of an error does not count", "out", "0x5", null, "5R!", "0x5", "fallback"],
-	["the fallback is out too: the chain", "out", "out", "0x5", "", "0x5", "boost"],
+	["the fallback is down too: the chain", "out", "out", "0x5", "", "0x5", "boost"],
 	["the fallback gives no word", "out", null, "0x5", "5R", "0x6", "boost,journal"],
 	["the fallback talks nonsense", "out", "five", "0x5", "", "0x5", "boost"],
 ];
