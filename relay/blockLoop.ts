@@ -156,7 +156,7 @@ export class BlockLoop {
 		const next = nextOf();
 		tip.set(update.head, next);
 		if (next !== null) transactions.setNext(next);
-		for (const tell of onHead) tell(update);
+		for (const follow of onHead) follow(update);
 		// Anybody may send these transactions now, so they don't wait for the work on all others.
 		await inSlices(this.#exposed, clock, (sender) => runner.run(sender, "new", true));
 		this.#exposed.clear();

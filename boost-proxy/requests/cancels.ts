@@ -48,14 +48,14 @@ export interface CancelsDependencies {
 }
 
 /** The same text for a stranger's transaction and for one that only the relay may know. */
-const NOT_HERE = `${NOT_CANCELLABLE}; the relay, which may know it, is down: cancel it again when that is back`;
+const NOT_HERE = `${NOT_CANCELLABLE}; the relay, which may know it, is down: cancel it again when the relay is back`;
 const NOT_BELIEVED =
-	"the relay does not believe boost about its clients and refuses their cancels; its operator has to correct BOOST_SECRET or TRUST_PROXY";
-const NOT_HEARD = "the relay has not been heard yet, and the journal does not hold it";
-const NO_ANSWER = "the relay does not answer, and the journal does not hold it";
-const ELSEWHERE = "another boost has it, and does not answer";
+	"the relay does not believe boost about its clients and refuses their cancels; its operator must correct BOOST_SECRET or TRUST_PROXY";
+const NOT_ANSWERED = "the relay has not answered yet, and the journal does not have it";
+const NO_ANSWER = "the relay does not answer, and the journal does not have it";
+const ELSEWHERE = "another boost instance has it, and does not answer";
 const UNREACHED =
-	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
+	"the upstream that has it does not answer; boost sends it to no other, and cancels it there as soon as possible";
 
 export class Cancels {
 	readonly #dependencies: CancelsDependencies;
@@ -290,7 +290,7 @@ function refusalOf(action: CancelAction): RpcError | null {
 		case "notBelieved":
 			return unavailable(NOT_BELIEVED);
 		case "notHeard":
-			return unavailable(NOT_HEARD);
+			return unavailable(NOT_ANSWERED);
 	}
 	return null;
 }

@@ -237,7 +237,7 @@ export class Submissions {
 		}
 		if (elsewhere.live.some(({ nonce }) => nonce === tx.nonce)) {
 			this.#report(state, tx.hash, "unavailable");
-			throw unavailable("another boost has a transaction of this nonce, and does not answer");
+			throw unavailable("another boost instance has a transaction with this nonce, and does not answer");
 		}
 		this.#check(tx, siblings.length > 0, state);
 		if (siblings.some((one) => cancelsSoftly(one.owners, owner.address)) && isSelfTransfer(tx)) {

@@ -179,7 +179,7 @@ class Edge {
 	readonly #lives = new Map<number, ClientLife>();
 	/** Answers to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
-	#heardAt: number;
+	#lastSignAt: number;
 	/** See ACCEPT_PART; in ms. */
 	readonly #acceptMs: number;
 	/** Whether the edge receives the feed; true once it has received the missed messages. */
@@ -195,11 +195,11 @@ class Edge {
 		this.#dependencies = dependencies;
 		this.#feed = feed;
 		this.#acceptMs = ACCEPT_PART * dependencies.timeoutMs;
-		this.#heardAt = dependencies.clock.monotonic();
+		this.#lastSignAt = dependencies.clock.monotonic();
 		socket.on("error", () => {});
-		socket.on("ping", () => void this.#hears());
+		socket.on("ping", () => void this.#recordSign());
 		socket.on("message", (data: Buffer) => {
-			if (!this.#hears()) return;
+			if (!this.#recordSign()) return;
 			const calls = callsIn(data);
 			if (calls === null) socket.terminate();
 			else for (const call of calls) this.#take(call);
@@ -235,16 +235,16 @@ class Edge {
 	#watching(): Timer {
 		const { clock } = this.#dependencies;
 		return clock.after(this.#acceptMs, () => {
-			if (clock.monotonic() - this.#heardAt > this.#acceptMs) this.#socket.terminate();
+			if (clock.monotonic() - this.#lastSignAt > this.#acceptMs) this.#socket.terminate();
 			else this.#watch = this.#watching();
 		});
 	}
 
 	/** Records a sign of the edge. Returns false if it came too late: see ACCEPT_PART. */
-	#hears(): boolean {
+	#recordSign(): boolean {
 		const now = this.#dependencies.clock.monotonic();
-		const isLate = now - this.#heardAt > this.#acceptMs;
-		this.#heardAt = now;
+		const isLate = now - this.#lastSignAt > this.#acceptMs;
+		this.#lastSignAt = now;
 		if (isLate) this.#socket.terminate();
 		return !isLate && this.#socket.readyState === this.#socket.OPEN;
 	}

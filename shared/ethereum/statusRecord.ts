@@ -104,7 +104,7 @@ const STATES: Readonly<
 	QUEUED: [
 		"waiting",
 		"an earlier transaction of the sender must go first",
-		"send the transaction with the missing nonce, or raise or cancel the one that is held",
+		"send the transaction with the missing nonce, or raise the fees of the held one, or cancel it",
 	],
 	SIMULATION_FAILED: ["failing", null, "wait, since it is tried again with each block, or cancel it"],
 	SHARED: ["shown to searchers", null, null],

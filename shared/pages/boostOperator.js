@@ -16,10 +16,10 @@ const EFFECTS = {
 	relay: {
 		open: (hasFallback) =>
 			hasFallback
-				? "All requests go to the fallback, even if the relay is healthy. What the fallback may not have is refused."
+				? "All requests go to the fallback, even if the relay is healthy. Requests that must not leave the relay are refused."
 				: "There is no fallback: submissions are refused, even if the relay is healthy.",
 		close: () =>
-			"All requests go to the relay, even if it is down. What fails there goes to the fallback one by one, and slowly.",
+			"All requests go to the relay, even if it is down. Each request that fails there goes to the fallback, slowly.",
 	},
 	fallback: {
 		open: () => "Nothing goes to the fallback: while the relay is down, submissions are refused.",

@@ -83,12 +83,12 @@ async function serviceState() {
 	if (relay.state === "closed") {
 		const isAlone = fallback !== null && fallback.state !== "closed";
 		return isAlone
-			? "the relay is healthy, but nobody would stand in for it now: the fallback is down"
+			? "the relay is healthy, but no relay could replace it now: the fallback is down"
 			: "the relay is healthy";
 	}
 	return fallback?.state === "closed"
-		? "the relay is down: another private relay stands in, and nothing is lost"
-		: "nothing can be sent now: the relay is down, and nobody stands in. What was acknowledged is kept";
+		? "the relay is down: another private relay replaces it, and nothing is lost"
+		: "nothing can be sent now: the relay is down, and no other relay can replace it. Acknowledged transactions are kept";
 }
 
 async function figures() {

@@ -50,7 +50,7 @@ export function heard(isAnswered) {
 function drawSilence() {
 	element("silence").hidden = !isSilent;
 	const since = answeredAt === null ? "" : ` since ${clockTime(answeredAt)}`;
-	const text = isSilent ? `No answer${since}. What is shown may be old; this page goes on asking.` : "";
+	const text = isSilent ? `No answer${since}. This page may be out of date; it keeps asking.` : "";
 	if (element("silence-text").textContent !== text) say("silence-text", text);
 	say("silence-age", isSilent && answeredAt !== null ? `${span(now() - answeredAt)} ago` : "");
 }

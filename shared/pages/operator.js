@@ -30,7 +30,7 @@ export function operatorPage(show) {
 		await shown();
 		sessionStorage.setItem(KEPT, token);
 		void repeat(POLL_MS, shown, (fault) =>
-			say("stale", `What is shown is old: there is no answer (${fault.message}).`),
+			say("stale", `This page is out of date: there is no answer (${fault.message}).`),
 		);
 	};
 	element("login").addEventListener("submit", (event) => {

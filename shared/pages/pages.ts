@@ -101,7 +101,7 @@ const ERRORS: Readonly<Record<number, readonly [title: string, advice: string]>>
 		"An RPC URL has nothing to show in a browser: give it to your wallet, which the home page does for you.",
 	],
 	429: ["Too many requests", "Wait a moment, then load the page again."],
-	503: ["Not available now", "Load the page again in a moment. What was sent and acknowledged is kept."],
+	503: ["Not available now", "Load the page again in a moment. Acknowledged transactions are kept."],
 };
 const ERROR = textOf("error.html");
 

@@ -60,15 +60,15 @@ export interface Facts {
 
 /** Advice if no server knows the hash. */
 const NOT_KNOWN = [
-	"Nobody here has ever seen it, or not for a week. Check the hash, letter by letter; that this is the relay, and the chain, to",
-	"which it was sent; and what the wallet was answered: only a hash as the answer says that it was taken, and a refusal is in",
-	"the relay's log as `transaction refused`, with its code.",
+	"This server does not know it; it knows each transaction that was sent to it within the last week. Check the hash. Check that",
+	"this is the relay, and the chain, to which it was sent. Check what the wallet received: a hash means that the transaction was",
+	"accepted; a refusal is in the relay's log as `transaction refused`, with its code.",
 ].join(" ");
 
 /** Why it waits, by the reason in its event `queued`. */
 const WAITS: Readonly<Record<string, string>> = {
 	nonceGap: "an earlier nonce of its sender is missing",
-	behindHeld: "an earlier transaction of its sender is held, and goes first",
+	behindHeld: "an earlier transaction of its sender is held, and must be sent first",
 	behindUnchecked: "an earlier transaction of its sender is not simulated, and must be mined first",
 };
 
@@ -83,12 +83,12 @@ export function hasLanded({ record: { status, stage }, chain }: Facts): boolean 
 export function story(facts: Facts): string {
 	const { record, chain, life, journal } = facts;
 	if (record.stage === undefined && record.status === "UNKNOWN") {
-		const mined = `It is in block ${chain.minedIn} all the same: it went there by another way.`;
+		const mined = `It is in block ${chain.minedIn} nevertheless, so somebody else sent it to a builder.`;
 		return chain.minedIn === null ? NOT_KNOWN : `${NOT_KNOWN} ${mined}`;
 	}
 	const sentences = [
 		outcome(facts),
-		...(life === null ? ["How it went nobody tells now."] : lifeOf(facts, life)),
+		...(life === null ? ["No server reports its history now."] : lifeOf(facts, life)),
 		...(journal === null ? [] : fallbackOf(journal)),
 		...(hasLanded(facts) ? [] : [...feesOf(record, chain), ...nonceOf(chain)]),
 		record.exposed === undefined ? "" : sentence(record.exposed.message),
@@ -105,7 +105,7 @@ function outcome(facts: Facts): string {
 		const number = blockNumber ?? chain.minedIn;
 		const block = number === null ? "a block" : `block ${number}`;
 		const paid = refundWei === "0" ? "" : ` Its refund was ${refundWei} wei.`;
-		return `It did land: it is in ${block}${stage === "REVERTED" ? ", and reverted there" : ""}${why}.${paid}`;
+		return `It landed: it is in ${block}${stage === "REVERTED" ? ", and reverted there" : ""}${why}.${paid}`;
 	}
 	return `It has not landed${isOver(record) ? "" : " yet"}: it is ${state}${why}.`;
 }
@@ -115,8 +115,10 @@ function fallbackOf({ fallback, fallbackSince }: Journal): readonly string[] {
 	if (fallback === "absent") return [];
 	const since = fallbackSince === null ? "" : ` since ${fallbackSince}`;
 	return fallback === "has"
-		? [`The fallback, another private relay, has it${since}; what that sent to builders is not known.`]
-		: ["The fallback, another private relay, was sent it; what became of it there is not known."];
+		? [
+				`The fallback, another private relay, has it${since}; which builders received it from there is not known.`,
+			]
+		: ["It was sent to the fallback, another private relay, whose answer is not known."];
 }
 
 function isOver({ stage = "" }: StatusRecord): boolean {
@@ -127,15 +129,15 @@ function isOver({ stage = "" }: StatusRecord): boolean {
 function lifeOf({ record, journal }: Facts, { events, cancels, omitted }: Life): readonly string[] {
 	const of = (type: string) => events.filter((event) => event.type === type);
 	const received = of("received").at(-1);
-	const path = record.fastMode ? "by /fast" : "by another path than /fast";
+	const path = record.fastMode ? "by /fast" : "by a path other than /fast";
 	const came =
-		received === undefined ? "" : `It came at ${received.at}, ${path}, at block ${received.block}.`;
+		received === undefined ? "" : `It was received at ${received.at}, ${path}, at block ${received.block}.`;
 	const joined =
-		of("joined").length > 0 ? "Others sent it, too, so the strictest of their wishes holds." : "";
+		of("joined").length > 0 ? "Others sent it too, so the strictest of their preferences apply." : "";
 	const waits = events.findLast(({ type }) => type === "queued" || type === "ready");
 	const why =
 		waits?.type === "queued"
-			? (WAITS[waits.reason ?? ""] ?? "an earlier transaction of its sender goes first")
+			? (WAITS[waits.reason ?? ""] ?? "an earlier transaction of its sender must be sent first")
 			: "";
 	const replaced = of("replaced").at(-1)?.by;
 	return [
@@ -149,8 +151,8 @@ function lifeOf({ record, journal }: Facts, { events, cancels, omitted }: Life):
 			.slice(-1)
 			.map(({ block }) => `Block ${block}, which had it or its nonce, has left the chain.`),
 		replaced === undefined ? "" : `It was replaced by ${replaced}.`,
-		cancels === undefined ? "" : `Its builders were told to forget it: ${cancels.summary}.`,
-		omitted === 0 ? "" : `(${counted(omitted, "event")} between are not kept.)`,
+		cancels === undefined ? "" : `The relay asked its builders to drop it: ${cancels.summary}.`,
+		omitted === 0 ? "" : `(${counted(omitted, "event")} between these are not kept.)`,
 	];
 }
 
@@ -166,21 +168,22 @@ function simulations(
 	if (last === undefined && simulationError !== null)
 		return `Its simulation failed: ${simulationError.message || simulationError.code} (${simulationError.code}).`;
 	if (last === undefined)
-		return omitted === 0 ? "It was not simulated." : "Whether it was simulated is not known any more.";
+		return omitted === 0 ? "It was not simulated." : "It is no longer known whether it was simulated.";
 	const found = last.error?.message ?? last.error?.code;
 	const failures = events.filter(({ type }) => type === "simulationFailed").length;
 	if (last.type === "simulated") {
 		const before = failures === 0 ? "" : `, after ${counted(failures, "failure")} before`;
 		return `Its simulation passed for block ${last.block}${before}.`;
 	}
-	if (last.type === "notSimulated") return `It went out without a simulation: ${found}.`;
+	if (last.type === "notSimulated") return `It was sent without a simulation: ${found}.`;
 	return `Its simulation failed for block ${last.block}: ${found} (${last.error?.code}).`;
 }
 
 function shown({ status, shared, backruns }: StatusRecord, events: readonly LifeEvent[]): string {
-	if (!shared && !events.some(({ type }) => type === "shared")) return "Searchers were not shown it.";
-	if (status !== "INCLUDED") return "Searchers were shown it; how many bid is told once it is mined.";
-	return `Searchers were shown it, and ${backruns === 0 ? "none has bid" : `${counted(backruns, "bid")} came`}.`;
+	if (!shared && !events.some(({ type }) => type === "shared")) return "It was not shown to searchers.";
+	if (status !== "INCLUDED")
+		return "It was shown to searchers; the number of bids is published once it is mined.";
+	return `It was shown to searchers, who sent ${backruns === 0 ? "no bids" : counted(backruns, "bid")}.`;
 }
 
 function sending(events: readonly LifeEvent[], omitted: number, journal: Journal | null): string {
@@ -190,8 +193,8 @@ function sending(events: readonly LifeEvent[], omitted: number, journal: Journal
 	const answers = builderAnswers(deliveries);
 	if (answers !== null) return sentence(`it was ${answers}`);
 	if (events.some(({ type }) => type === "broadcast"))
-		return "It was sent to builders; what they answered is not told.";
-	if (omitted > 0) return "Which builders it was sent to is not known any more.";
+		return "It was sent to builders, whose answers are not known.";
+	if (omitted > 0) return "It is no longer known to which builders it was sent.";
 	const isCarried = journal !== null && journal.fallback !== "absent";
 	return isCarried ? "The relay sent it to no builder." : "It was sent to no builder.";
 }
@@ -223,10 +226,10 @@ function nextStep(facts: Facts): string {
 	if (hasLanded(facts) || isOver(facts.record)) return "";
 	if (stage === "HELD") {
 		return reason === RELAY_OUT
-			? "What to do: bring the relay back; boost hands it over by itself."
-			: "What to do: wait, since boost sees to it that a relay has it.";
+			? "What to do: restart the relay; boost then sends it there by itself."
+			: "What to do: wait; boost makes sure that a relay has it.";
 	}
-	return "What to do: wait, since it is sent for each block of its life; a higher priority fee has builders take it sooner.";
+	return "What to do: wait, since it is sent again for each block until it expires; with a higher priority fee builders include it sooner.";
 }
 
 function gwei(wei: bigint): string {

@@ -66,7 +66,7 @@ function nodeCase(name: string, fault: () => WireFault, boost: CellSettings["boo
 
 const MIDWAY = "reset midway through the answer";
 const OVERLOADED = "503 with a JSON-RPC body";
-const SUBMISSIONS_FAIL = "submissions get 502, all else is well";
+const SUBMISSIONS_FAIL = "submissions get 502, all else works";
 const NODE_DOWN = "node of the relay down";
 const RESTART = "restart of boost with its journal while the relay is down";
 
@@ -95,13 +95,13 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	wireCase("flapping", { kind: "flapping", everyMs: 120 }, { breaker: "returns" }),
 	// Sixteen, and one more for each time-out but the last of those that open it.
 	submissionCase(
-		"submissions hang, all else is well",
+		"submissions hang, all else works",
 		{ kind: "late", ms: 60_000 },
 		{ slow: true, hole: 18, nightly: SUBMISSIONS_FAIL },
 	),
 	submissionCase(SUBMISSIONS_FAIL, { kind: "status", status: 502 }),
 	wireCase(
-		"storm of -32603, /readyz is well",
+		"storm of -32603, /readyz is 200",
 		{ kind: "internal" },
 		// Until half of all answers in ten seconds are none it is no storm: as many as were well before.
 		{

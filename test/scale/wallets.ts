@@ -30,7 +30,7 @@ export interface Answer {
 }
 
 /** Boost's answer for what only the relay may know, while that is unavailable. */
-const ASK_AGAIN = /cancel it again when that is back/;
+const ASK_AGAIN = /cancel it again when the relay is back/;
 
 /** A transaction that a user signed. */
 export interface Submitted {

@@ -33,7 +33,7 @@ const NOT_PENDING = {
 
 const WHILE_OUT = {
 	code: -32000,
-	message: `${NOT_PENDING.message}; the relay, which may know it, is down: cancel it again when that is back`,
+	message: `${NOT_PENDING.message}; the relay, which may know it, is down: cancel it again when the relay is back`,
 };
 
 let fixture: BoostFixture;

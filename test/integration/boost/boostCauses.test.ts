@@ -75,13 +75,13 @@ it("boost, too, says why a transaction did not land, while the relay is healthy 
 	const asked = async ({ hash }: Signed) => story(await factsOf(hash, boost.url, systemClock));
 	assert.match(
 		await asked(sent),
-		/^It has not landed yet: it is sent to builders\. It came at .* It was sent to 1 builder: dev /,
+		/^It has not landed yet: it is sent to builders\. It was received at .* It was sent to 1 builder: dev /,
 	);
 	await fixture.fails();
 	assert.equal(await boost.result("eth_sendRawTransaction", [held.raw]), held.hash);
 	assert.match(
 		await asked(held),
-		/^It has not landed yet: it is held: the relay is down: boost keeps it, and another relay may have it\. How it went nobody tells now\. .*What to do: bring the relay back; boost hands it over by itself\.$/,
+		/^It has not landed yet: it is held: the relay is down: boost keeps it, and another relay may have it\. No server reports its history now\. .*What to do: restart the relay; boost then sends it there by itself\.$/,
 	);
 });
 

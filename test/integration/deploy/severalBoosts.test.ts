@@ -158,7 +158,8 @@ test(
 			return last;
 		};
 		const first = await said();
-		if (adoptions().length === earlier) assert.match(first, /another boost has it, and does not answer/);
+		if (adoptions().length === earlier)
+			assert.match(first, /another boost instance has it, and does not answer/);
 		// When its lease has run out. A request whose time ends meanwhile may cancel it, and a later one then says so.
 		const isAccepted = async () => /taken back as soon as|^cancelled$/.test(await said());
 		await until("the cancel is accepted", isAccepted).catch(() => assert.fail(`not cancelled: ${last}`));

@@ -59,12 +59,12 @@ const CASES: readonly Case[] = [
 		landed: false,
 		says: [
 			/^It has not landed yet: it is sent to builders\./,
-			/ It came at \d{4}-\d\d-\d\dT\S+Z, by \/fast, at block \d+\. /,
-			/ Its simulation passed for block \d+\. Searchers were not shown it\. /,
+			/ It was received at \d{4}-\d\d-\d\dT\S+Z, by \/fast, at block \d+\. /,
+			/ Its simulation passed for block \d+\. It was not shown to searchers\. /,
 			/ It was sent to 2 builders: .*titan rejected it for block \d+/,
 			/dev accepted it for block \d+/,
 			/ Its fee cap is 20 gwei, and the base fee of block \d+ is [\d.]+ gwei, so it pays the builder 2 gwei for each unit of gas\. /,
-			/What to do: wait, since it is sent for each block of its life; a higher priority fee/,
+			/What to do: wait, since it is sent again for each block until it expires; with a higher priority fee/,
 		],
 		not: /next one of its sender/,
 	},
@@ -81,7 +81,7 @@ const CASES: readonly Case[] = [
 		landed: false,
 		says: [
 			/^It has not landed yet: it is failing: execution reverted/,
-			/, by another path than \/fast, at block /,
+			/, by a path other than \/fast, at block /,
 			/ Its simulation failed for block \d+: execution reverted.* \(EXECUTION_REVERTED\)\. /,
 			/ It was sent to no builder\. /,
 			/What to do: wait, since it is tried again with each block, or cancel it\.$/,
@@ -119,7 +119,7 @@ const CASES: readonly Case[] = [
 			/^It has not landed yet: it is waiting: an earlier transaction of the sender must go first\./,
 			/ It waits: an earlier nonce of its sender is missing\. /,
 			/ Its nonce is 2, and the next one of its sender on the chain is 0\. /,
-			/What to do: send the transaction with the missing nonce, or raise or cancel the one that is held\.$/,
+			/What to do: send the transaction with the missing nonce, or raise the fees of the held one, or cancel it\.$/,
 		],
 		not: /fee cap is/,
 	},
@@ -192,7 +192,7 @@ const CASES: readonly Case[] = [
 		landed: false,
 		says: [
 			/^It has not landed: it is cancelled: the sender cancelled it\./,
-			/ Its builders were told to forget it: [012] of 2 builders confirmed\.$/,
+			/ The relay asked its builders to drop it: [012] of 2 builders confirmed\.$/,
 		],
 	},
 	{
@@ -207,7 +207,7 @@ const CASES: readonly Case[] = [
 			return tx;
 		},
 		landed: true,
-		says: [/^It did land: it is in block \d+\. It came at /],
+		says: [/^It landed: it is in block \d+\. It was received at /],
 		not: /What to do|fee cap/,
 	},
 	{
@@ -224,7 +224,7 @@ const CASES: readonly Case[] = [
 		},
 		landed: true,
 		says: [
-			/^It did land: it is in block \d+, and reverted there: its execution failed in the block and was undone, and its gas was paid\./,
+			/^It landed: it is in block \d+, and reverted there: its execution failed in the block and was undone, and its gas was paid\./,
 			/ It was not simulated\. /,
 		],
 	},
@@ -233,7 +233,7 @@ const CASES: readonly Case[] = [
 		make: async () => (await newActor()).sign(),
 		landed: false,
 		says: [
-			/^Nobody here has ever seen it, or not for a week\. Check the hash, .* the chain.* `transaction refused`, with its code\.$/,
+			/^This server does not know it; .* Check the hash\. .* the chain.* `transaction refused`, with its code\.$/,
 		],
 	},
 	{
@@ -247,7 +247,7 @@ const CASES: readonly Case[] = [
 		},
 		landed: true,
 		says: [
-			/^Nobody here has ever seen it, .* It is in block \d+ all the same: it went there by another way\.$/,
+			/^This server does not know it; .* It is in block \d+ nevertheless, so somebody else sent it to a builder\.$/,
 		],
 	},
 ];
@@ -273,7 +273,7 @@ test("the command exits with 0 for what landed, with 1 for what did not, and tak
 	await fixture.reaches(mined, "INCLUDED");
 	await fixture.submit("/fast", waiting);
 	for (const [hash, code, said] of [
-		[mined.hash, 0, /^It did land: [^\n]+\n$/],
+		[mined.hash, 0, /^It landed: [^\n]+\n$/],
 		[waiting.hash.toUpperCase().replace("X", "x"), 1, /^It has not landed yet: [^\n]+\n$/],
 	] as const) {
 		const exit = await why(hash, system.client.url);
@@ -287,7 +287,7 @@ test("the command of the document", async () => {
 	const line = snippet("docs/operators.md", "npm run why").replace("0x…", hash);
 	const { code, stdout } = await launchRelay({ line, env: { RELAY_URL: system.client.url } }).ended();
 	assert.equal(code, 1);
-	assert.match(stdout, /^Nobody here has ever seen it/m);
+	assert.match(stdout, /^This server does not know it/m);
 });
 
 test("what can't be asked is an error that says what was expected, and exits with 2", async () => {

@@ -210,9 +210,9 @@ it("the relay's operator's page is reached through boost, and says that it is ol
 	await page.getByText(/is (an edge: it asks the core|the core: it decides)/).waitFor();
 	await isSound(opened);
 	await fixture.fails();
-	await page.getByText(/^What is shown is old: there is no answer/).waitFor();
+	await page.getByText(/^This page is out of date: there is no answer/).waitFor();
 	await fixture.recovers();
-	await page.getByText(/^What is shown is old/).waitFor({ state: "hidden" });
+	await page.getByText(/^This page is out of date/).waitFor({ state: "hidden" });
 	await opened.close();
 });
 
@@ -335,9 +335,11 @@ it("when all is out the home page says that nothing can be sent, and no age stan
 	await page.getByText("the relay is healthy").waitFor();
 	await page.locator("#block-age").getByText(/ ago$/).waitFor();
 	await fixture.goesOut("fallback");
-	await page.getByText("nobody would stand in for it now: the fallback is down").waitFor();
+	await page.getByText("no relay could replace it now: the fallback is down").waitFor();
 	await fixture.goesOut();
-	await page.getByText("nothing can be sent now: the relay is down, and nobody stands in.").waitFor();
+	await page
+		.getByText("nothing can be sent now: the relay is down, and no other relay can replace it.")
+		.waitFor();
 	await page.getByText(/^No answer since \d\d:\d\d:\d\d\./).waitFor();
 	await page.route("**/*", (route) => route.abort());
 	await page.clock.fastForward(3 * 3_600_000);

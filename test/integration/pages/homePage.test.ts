@@ -97,7 +97,10 @@ it("says first how to add it, and what each path shows to whom; it promises no m
 	assert.match(rows[2] ?? "", /^\/fullprivacyeverything, but only chosen builders get itnothing/);
 	const text = ((await page.locator("main").textContent()) ?? "").replace(/\s+/g, " ");
 	assert.doesNotMatch(text, /nobody can|never be|guarante/i);
-	assert.match(text, /Who sees them can act on them: a searcher could send a transaction of their own/);
+	assert.match(
+		text,
+		/Anybody who sees them can act on them: a searcher could send a transaction of their own/,
+	);
 	await page.getByRole("img", { name: /Your wallet sends to Leeward, which sends to builders/ }).waitFor();
 	assert.equal(await page.locator("#stand-in").isVisible(), false);
 	await isSound(opened);

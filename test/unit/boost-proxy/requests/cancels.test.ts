@@ -56,7 +56,7 @@ interface Case {
 	/** The row's ending and its pending cancels; null: it is live. */
 	readonly end: readonly string[] | null;
 }
-const UNREACHED = /^RpcError: no relay available: who holds it can't be reached/;
+const UNREACHED = /^RpcError: no relay available: the upstream that has it does not answer/;
 const CASES: Readonly<Record<string, Case>> = {
 	"a well relay takes it back": { by: "relay", relay: YES, heard: true, end: ["cancelled"] },
 	"both are told": { by: "both", relay: YES, fallback: YES, heard: true, end: ["cancelled"] },
@@ -133,8 +133,8 @@ for (const [relay, relayKnowsClient, heard] of [
 		false,
 		/no relay available: the relay does not believe boost about its clients/,
 	],
-	// A boost that has just started, or taken over, may be asked to cancel before its relay has ever answered.
-	["has not been heard of clients", null, /no relay available: the relay has not been heard yet/],
+	// A boost instance that has just started, or taken over, may be asked to cancel before its relay has ever answered.
+	["has not answered about clients", null, /no relay available: the relay has not answered yet/],
 ] as const) {
 	const name = `of what boost has no row of, at a relay that ${relay}: a client's word is no reason to ask it`;
 	scenario(

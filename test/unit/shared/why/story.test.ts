@@ -29,7 +29,7 @@ const ROWS: readonly (readonly [
 		{ stage: "QUEUED" },
 		[{ type: "queued", at: AT, reason: "behindHeld" }],
 		{},
-		/ It waits: an earlier transaction of its sender is held, and goes first\. /,
+		/ It waits: an earlier transaction of its sender is held, and must be sent first\. /,
 	],
 	[
 		{ stage: "QUEUED" },
@@ -41,7 +41,7 @@ const ROWS: readonly (readonly [
 		{ stage: "QUEUED", shared: true },
 		[{ type: "queued", at: AT }],
 		{},
-		/ It waits: an earlier transaction of its sender goes first\. /,
+		/ It waits: an earlier transaction of its sender must be sent first\. /,
 	],
 	[
 		{ stage: "BROADCAST" },
@@ -54,7 +54,7 @@ const ROWS: readonly (readonly [
 			},
 		],
 		{},
-		/ It went out without a simulation: simulation not possible\. /,
+		/ It was sent without a simulation: simulation not possible\. /,
 	],
 	[
 		{ stage: "BROADCAST", shared: true, backruns: 2 },
@@ -64,13 +64,13 @@ const ROWS: readonly (readonly [
 			{ type: "broadcast", at: AT, block: 7 },
 		],
 		{ omitted: 3 },
-		/ Its simulation passed for block 7, after 1 failure before\. Searchers were shown it; how many bid is told once it is mined\. It was sent to builders; what they answered is not told\. \(3 events between are not kept\.\) /,
+		/ Its simulation passed for block 7, after 1 failure before\. It was shown to searchers; the number of bids is published once it is mined\. It was sent to builders, whose answers are not known\. \(3 events between these are not kept\.\) /,
 	],
 	[
 		{ stage: "SHARED", shared: true },
 		[{ type: "joined", at: AT, block: 6 }],
 		{},
-		/^.* Others sent it, too, so the strictest of their wishes holds\. .* how many bid is told once it is mined\. /,
+		/^.* Others sent it too, so the strictest of their preferences apply\. .* the number of bids is published once it is mined\. /,
 	],
 	[
 		{ ...stageReport("BROADCAST", { exposed: { block: 6, depth: 1 } }) },
@@ -78,34 +78,34 @@ const ROWS: readonly (readonly [
 		{},
 		/ Block 6, which had it or its nonce, has left the chain\. It was seen in block 6, which is gone, so it is public: /,
 	],
-	[{ stage: "HELD" }, [], {}, / What to do: bring the relay back; boost hands it over by itself\.$/],
+	[{ stage: "HELD" }, [], {}, / What to do: restart the relay; boost then sends it there by itself\.$/],
 	[
 		{ stage: "HELD", reason: "another private relay has it" },
 		[],
 		{},
-		/: it is held: another private relay has it\. .* What to do: wait, since boost sees to it that a relay has it\.$/,
+		/: it is held: another private relay has it\. .* What to do: wait; boost makes sure that a relay has it\.$/,
 	],
 	[
 		{ stage: "EXPIRED", simulationError: { code: "OUT_OF_GAS", message: "out of gas" } },
 		[{ type: "received", at: AT, block: 6 }],
 		{ omitted: 3 },
-		/ Its simulation failed: out of gas \(OUT_OF_GAS\)\. .*\(3 events between are not kept\.\)/,
+		/ Its simulation failed: out of gas \(OUT_OF_GAS\)\. .*\(3 events between these are not kept\.\)/,
 	],
-	[{ stage: "EXPIRED" }, [], { omitted: 3 }, / Whether it was simulated is not known any more\. /],
-	[{ status: "INCLUDED" }, [], {}, /^It did land: it is in a block\. /],
-	[{ status: "INCLUDED" }, [], { minedIn: 9 }, /^It did land: it is in block 9\. /],
-	[{ stage: "EXPIRED" }, [], { minedIn: 9 }, /^It did land: it is in block 9/],
+	[{ stage: "EXPIRED" }, [], { omitted: 3 }, / It is no longer known whether it was simulated\. /],
+	[{ status: "INCLUDED" }, [], {}, /^It landed: it is in a block\. /],
+	[{ status: "INCLUDED" }, [], { minedIn: 9 }, /^It landed: it is in block 9\. /],
+	[{ stage: "EXPIRED" }, [], { minedIn: 9 }, /^It landed: it is in block 9/],
 	[
 		{ stage: "INCLUDED", blockNumber: 9, refundWei: "12" },
 		[],
 		{},
-		/^It did land: it is in block 9\. Its refund was 12 wei\. /,
+		/^It landed: it is in block 9\. Its refund was 12 wei\. /,
 	],
 	[
 		{ status: "INCLUDED", stage: "INCLUDED", blockNumber: 9, shared: true, backruns: 2 },
 		[],
 		{},
-		/ Searchers were shown it, and 2 bids came\. /,
+		/ It was shown to searchers, who sent 2 bids\. /,
 	],
 	[
 		{ stage: "PENDING" },
@@ -130,20 +130,20 @@ test("what is not known is not told as if it had not been", () => {
 		story({ record, life: { events: [{ type: "ready", at: AT }], omitted }, journal, chain: UNTOLD });
 	assert.match(told(0), / It was not simulated\. .* It was sent to no builder\. /);
 	const afterRestart = told(4);
-	assert.match(afterRestart, / Whether it was simulated is not known any more\. /);
-	assert.match(afterRestart, / Which builders it was sent to is not known any more\. /);
+	assert.match(afterRestart, / It is no longer known whether it was simulated\. /);
+	assert.match(afterRestart, / It is no longer known to which builders it was sent\. /);
 	for (const [fallback, fallbackSince, said] of [
 		[
 			"has",
 			AT,
-			/ The fallback, another private relay, has it since 2026-11-27T04:00:00.000Z; what that sent /,
+			/ The fallback, another private relay, has it since 2026-11-27T04:00:00.000Z; which builders /,
 		],
-		["has", null, / The fallback, another private relay, has it; what that sent to builders is not known\. /],
 		[
-			"unanswered",
+			"has",
 			null,
-			/ The fallback, another private relay, was sent it; what became of it there is not known\. /,
+			/ The fallback, another private relay, has it; which builders received it from there is not known\. /,
 		],
+		["unanswered", null, / It was sent to the fallback, another private relay, whose answer is not known\. /],
 	] as const) {
 		assert.match(told(0, { fallback, fallbackSince }), said);
 	}
