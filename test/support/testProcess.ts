@@ -32,6 +32,7 @@ export async function runFiles(
 	{ folder, fileMs }: { readonly folder: string; readonly fileMs: number },
 ): Promise<void> {
 	setFlagsFromString(V8_FLAGS);
+	endWithRunner();
 	// Without its hook, node:test cannot tell the test that an error belongs to: it is the one that runs.
 	for (const event of ["uncaughtException", "unhandledRejection"])
 		process.on(event, (error) => uncaught.push(error));
@@ -56,6 +57,14 @@ export async function runFiles(
 		});
 	}
 	after(() => endInTime(END_MS, ends));
+}
+
+/** Ends the process when its runner is gone, since tests that hang would never end by themselves. */
+function endWithRunner(): void {
+	if (process.env.NODE_TEST_CONTEXT === undefined) return;
+	// The runner holds the other end of this pipe.
+	process.stdin.once("end", () => process.exit(1)).resume();
+	if ("unref" in process.stdin) process.stdin.unref();
 }
 
 function throwUncaught(): void {

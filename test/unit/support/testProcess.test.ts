@@ -1,7 +1,9 @@
-// A test process names the test or file during which an error was thrown or a promise rejected that nothing caught.
+// A test process names the test or file during which an error was thrown or a promise rejected that nothing caught. It ends with
+// its runner.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,19 +24,10 @@ const FILES = {
 test("an error that nothing caught fails the test that runs, or else the file", (t) => {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 	t.after(() => rmSync(folder, { recursive: true }));
-	const files = Object.entries(FILES).map(([name, code]) => ({
-		name,
-		url: `data:text/javascript,${encodeURIComponent(`import { after, describe, test } from "node:test"; ${code}`)}`,
-	}));
-	const support = (name: string) => JSON.stringify(new URL(`../../support/${name}`, import.meta.url).href);
-	const code = `import ${support("asyncHook.ts")};
-		const { runFiles } = await import(${support("testProcess.ts")});
-		await runFiles(${JSON.stringify(files)}, ${JSON.stringify({ folder, fileMs: 60_000 })});`;
 	const env = { ...process.env };
 	// Else it writes for a runner.
 	delete env.NODE_TEST_CONTEXT;
-	const args = [...process.execArgv, "--input-type=module", "--test-reporter=tap", "--eval", code];
-	const { stdout, status } = spawnSync(process.execPath, args, { encoding: "utf8", env });
+	const { stdout, status } = spawnSync(process.execPath, argsOf(FILES, folder), { encoding: "utf8", env });
 	assert.equal(status, 1);
 	const results = [...stdout.matchAll(/^ *(not ok|ok) \d+ - (.*)$/gm)].map(([, how, name]) => [how, name]);
 	assert.deepEqual(results, [
@@ -50,3 +43,37 @@ test("an error that nothing caught fails the test that runs, or else the file", 
 	for (const message of ["rejected", "thrown", "late"])
 		assert.match(stdout, new RegExp(`error: '${message}'`));
 });
+
+test("a process whose test hangs ends when its runner is gone", async (t) => {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
+	t.after(() => rmSync(folder, { recursive: true }));
+	const hangs = `
+		test("hangs", async () => {
+			setInterval(() => {}, 1000);
+			process.stderr.write("hangs");
+			await new Promise(() => {});
+		});`;
+	const child = spawn(process.execPath, argsOf({ hangs }, folder), {
+		env: { ...process.env, NODE_TEST_CONTEXT: "child-v8" },
+		stdio: ["pipe", "ignore", "pipe"],
+	});
+	t.after(() => child.kill("SIGKILL"));
+	const exit = once(child, "exit");
+	await once(child.stderr, "data");
+	// The kernel does this when the runner is killed.
+	child.stdin.destroy();
+	assert.deepEqual(await exit, [1, null]);
+});
+
+/** Arguments that run `files`, code by name, in a test process. */
+function argsOf(files: Readonly<Record<string, string>>, folder: string): readonly string[] {
+	const list = Object.entries(files).map(([name, code]) => ({
+		name,
+		url: `data:text/javascript,${encodeURIComponent(`import { after, describe, test } from "node:test"; ${code}`)}`,
+	}));
+	const support = (name: string) => JSON.stringify(new URL(`../../support/${name}`, import.meta.url).href);
+	const code = `import ${support("asyncHook.ts")};
+		const { runFiles } = await import(${support("testProcess.ts")});
+		await runFiles(${JSON.stringify(list)}, ${JSON.stringify({ folder, fileMs: 60_000 })});`;
+	return [...process.execArgv, "--input-type=module", "--test-reporter=tap", "--eval", code];
+}
