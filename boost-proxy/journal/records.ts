@@ -173,7 +173,7 @@ function pastOf({ search, receivedAt, at }: Row): StoredPast {
 	return { search, receivedAt, relay: at.relay.presence, fallback: at.fallback.presence };
 }
 
-/** The stored fields of live rows and of mined rows that can be reopened. */
+/** The stored fields of live rows and of ended rows that can be reopened. */
 function openOf(row: Row): StoredOpen {
 	const { search, softCancellations, receivedAt, acknowledged, aliveUntil, ownersPending } = row;
 	return {
@@ -276,7 +276,7 @@ function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
 	if (!isStored(read)) throw new TypeError("not what was written");
 	const { from, nonce, fields, path, address, ending = "live", endedAt = 0 } = read;
 	const { cancelsPendingAt: cancelsAt = [], past = NO_PAST } = read;
-	// Without its bytes a mined row can't be reopened.
+	// Without its bytes an ended row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	const only =
 		open === undefined
