@@ -89,7 +89,7 @@ function sendersOf({ calls, terms }: Evidence): readonly string[] {
 }
 
 /** What boost says of a cancel that it can't pass on yet; asked again it says true. */
-const TAKEN_BACK_LATER = /taken back as soon as that is possible/;
+const TAKEN_BACK_LATER = /cancels it there as soon as possible/;
 
 /** What was cancelled or replaced is not sent once its user knows that it is, unless he was told that it may be for a while. */
 function endedOf({ submitted, calls }: Evidence): readonly string[] {

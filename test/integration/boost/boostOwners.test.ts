@@ -272,7 +272,7 @@ for (const [name, bringsToRelay] of [
 		await bring(tx, THERE, "/fast");
 		assert.equal(await cancel(tx, THERE), STILL_WANTED);
 		await fixture.goesOut();
-		assert.match(String(await cancel(tx, ELSEWHERE, key)), /taken back as soon as that is possible/);
+		assert.match(String(await cancel(tx, ELSEWHERE, key)), /cancels it there as soon as possible/);
 		await fixture.comesBack();
 		await fixture.users.reaches(tx, "CANCELLED");
 	});

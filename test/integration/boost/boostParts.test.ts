@@ -92,7 +92,7 @@ describe("what one boost has, the other one", () => {
 		const tx = by.sign();
 		await send(one, tx);
 		await bothAreOut();
-		assert.match((await cancel(other, tx)).error?.message ?? "", /taken back as soon as that is possible/);
+		assert.match((await cancel(other, tx)).error?.message ?? "", /cancels it there as soon as possible/);
 		assert.equal((await cancel(one, tx)).result, true, "it is cancelled");
 		for (const boost of [one, other]) assert.equal((await status(boost, tx)).stage, "CANCELLED");
 		assert.equal(await send(one, tx), tx.hash, "the same bytes change nothing");

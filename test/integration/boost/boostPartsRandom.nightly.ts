@@ -96,7 +96,7 @@ async function live(wallet: Wallet, random: SeededRandom): Promise<void> {
 		const newest = last.get(next - 1);
 		if (newest !== undefined && random.oneIn(CANCELS)) {
 			const answer = await ask(random, "eth_cancelTransaction", newest.hash);
-			const isUnreached = answer.error?.message.includes("taken back as soon as") === true;
+			const isUnreached = answer.error?.message.includes("cancels it there as soon as") === true;
 			if (answer.result !== true && !isUnreached) {
 				wallet.refused += 1;
 				continue;

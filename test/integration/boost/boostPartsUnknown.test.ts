@@ -108,7 +108,7 @@ it("refuses a submission, and so revives nothing that was cancelled at the other
 	const [by, stranger] = await actors();
 	const tx = await held(by);
 	await firstIsCutOff();
-	assert.match((await cancel(one, tx)).error?.message ?? "", /taken back as soon as that is possible/);
+	assert.match((await cancel(one, tx)).error?.message ?? "", /cancels it there as soon as possible/);
 	wire.cut();
 	refuses(await send(other, tx), "the cancelled transaction");
 	refuses(await send(other, stranger.sign()), "a new transaction");

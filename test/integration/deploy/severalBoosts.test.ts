@@ -161,7 +161,7 @@ test(
 		if (adoptions().length === earlier)
 			assert.match(first, /another boost instance has it, and does not answer/);
 		// When its lease has run out. A request whose time ends meanwhile may cancel it, and a later one then says so.
-		const isAccepted = async () => /taken back as soon as|^cancelled$/.test(await said());
+		const isAccepted = async () => /cancels it there as soon as|^cancelled$/.test(await said());
 		await until("the cancel is accepted", isAccepted).catch(() => assert.fail(`not cancelled: ${last}`));
 		await parts.fallbackWire.set(null);
 		await until("the others are mined", () => due.every((hash) => world.mined.has(hash)));

@@ -72,7 +72,7 @@ for (const name of NAMES) {
 	test(`${name}: it comes back however it ends, and may have the files that the operators' guide counts`, () => {
 		assert.deepEqual([only(unit, "Restart"), only(unit, "StartLimitIntervalSec")], ["always", "0"]);
 		const [, relay, boost] =
-			/be ([\d,]+) at a\s+relay and ([\d,]+) at boost/.exec(textOf("docs/operators.md")) ?? [];
+			/to\s+([\d,]+) at a\s+relay and ([\d,]+) at boost/.exec(textOf("docs/operators.md")) ?? [];
 		const files = { relay, boost }[name]?.replace(",", "");
 		assert.equal(only(unit, "LimitNOFILE"), files);
 	});

@@ -205,7 +205,7 @@ const ANSWERS: Readonly<Record<string, string>> = {
 };
 
 test("what each call answers in the searchers' table is what it answered here", () => {
-	const [, section = ""] = (documents().get("docs/searchers.md") ?? "").split("## What each call answers\n");
+	const [, section = ""] = (documents().get("docs/searchers.md") ?? "").split("## Responses by call\n");
 	const rows = (section.split("\n## ")[0] ?? "").matchAll(/^\| `([^`]+)` \|.*\| `([^`]+)` \|$/gm);
 	const named = [...rows].map(([, call = "", example = ""]) => {
 		const answer = real[ANSWERS[call] ?? ""] as Record<string, unknown> | undefined;
