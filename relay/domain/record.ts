@@ -6,6 +6,7 @@ import {
 	type Exposure,
 	LIVE_STAGES,
 	MINED_STAGES,
+	OUTGOING_STAGES,
 	STAGES,
 	type Stage,
 	waitsForFee,
@@ -345,6 +346,7 @@ function applyFields(record: Draft, event: LifeEvent): void {
 
 /** A row with one of these lists includes each stage that is added to the list. */
 const LIVE: readonly Stage[] = LIVE_STAGES;
+const OUTGOING: readonly Stage[] = OUTGOING_STAGES;
 const MINED: readonly Stage[] = MINED_STAGES;
 const ENDED_BY_USER: readonly Stage[] = ["REPLACED", "CANCELLED"];
 const ENDED_BY_RELAY: readonly Stage[] = ["EXPIRED", "DROPPED"];
@@ -374,20 +376,20 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 	],
 	simulated: [
 		[["SIMULATION_FAILED"], "PENDING"],
-		[["PENDING", "SHARED", "BROADCAST"], "same"],
+		[OUTGOING, "same"],
 	],
 	simulationFailed: [[["PENDING", "SIMULATION_FAILED", "SHARED", "BROADCAST"], "SIMULATION_FAILED"]],
 	notSimulated: [
 		[["SIMULATION_FAILED"], "PENDING"],
-		[["PENDING", "SHARED", "BROADCAST"], "same"],
+		[OUTGOING, "same"],
 	],
 	shared: [
 		[["PENDING"], "SHARED"],
 		[["QUEUED", "SIMULATION_FAILED", "BROADCAST"], "same"],
 	],
-	broadcast: [[["PENDING", "SHARED", "BROADCAST"], "BROADCAST"]],
+	broadcast: [[OUTGOING, "BROADCAST"]],
 	bid: [[LIVE, "same"]],
-	bundled: [[["PENDING", "SHARED", "BROADCAST"], "BROADCAST"]],
+	bundled: [[OUTGOING, "BROADCAST"]],
 	// Read from the block some time later.
 	refunded: [[MINED, "same"]],
 	// Builders may respond at any time.
@@ -423,6 +425,11 @@ export function nextStage(stage: Stage, event: TxEvent, ended: Stage | null): St
 /** Whether a transaction in `stage` may still be sent. */
 export function isLive(stage: Stage): boolean {
 	return LIVE.includes(stage);
+}
+
+/** Whether a transaction in `stage` is sent for each block. */
+export function isOutgoing(stage: Stage): boolean {
+	return OUTGOING.includes(stage);
 }
 
 /** Whether a transaction in `stage` is in a block. */

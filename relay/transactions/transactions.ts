@@ -7,7 +7,6 @@ import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
-import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
@@ -17,7 +16,7 @@ import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
-import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
+import { holdersOf, isLive, isMined, isOutgoing, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
 import { type ChainLink, type PrivateTransaction, withTx } from "../domain/transaction.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
@@ -70,9 +69,6 @@ const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
 	"BLOB_FEE_CAP_TOO_LOW",
 	"FORK_RULES",
 ]);
-
-/** The stages in which a transaction may be sent. */
-const GOES_OUT: ReadonlySet<Stage> = new Set(["PENDING", "SHARED", "BROADCAST"]);
 
 type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
 
@@ -227,7 +223,7 @@ export class Transactions {
 		const record = this.#records.get(tx.hash)?.record;
 		if (record === undefined) return;
 		if (record.passed && !policyOf(path).resimulated) return;
-		const isKnown = record.passed && GOES_OUT.has(record.stage);
+		const isKnown = record.passed && isOutgoing(record.stage);
 		if (isKnown && lastOf(record, "simulated")?.block === block) return;
 		this.#startLifetime(record, block);
 		const gas = hidesGas ? null : gasUsed;
@@ -284,14 +280,14 @@ export class Transactions {
 	/** A request with it for `block` is written, so a builder may have it. */
 	left(hash: string, block: number, behindHidden: boolean): void {
 		const record = this.#records.get(hash)?.record;
-		if (record === undefined || !GOES_OUT.has(record.stage)) return;
+		if (record === undefined || !isOutgoing(record.stage)) return;
 		if (record.stage === "BROADCAST" && lastOf(record, "broadcast")?.block === block) return;
 		this.#records.emit(hash, { type: "broadcast", at: this.#now(), block, behindHidden });
 	}
 
 	/** Records that it is sent without a simulation, unless that is recorded. */
 	#notSimulated({ hash, stage, simulationError }: TransactionRecord, error: SimulationError, block: number) {
-		if (GOES_OUT.has(stage) && simulationError?.message === error.message) return;
+		if (isOutgoing(stage) && simulationError?.message === error.message) return;
 		this.#records.emit(hash, { type: "notSimulated", at: this.#now(), block, error });
 	}
 
@@ -326,7 +322,7 @@ export class Transactions {
 	 */
 	bundled(hash: string, bundle: Omit<Of<"bundled">, "type" | "at">): boolean {
 		const stage = this.#records.get(hash)?.record.stage;
-		if (stage === undefined || !GOES_OUT.has(stage)) return false;
+		if (stage === undefined || !isOutgoing(stage)) return false;
 		this.#records.emit(hash, Object.assign({ type: "bundled", at: this.#now() } as const, bundle));
 		// After a crash only this event shows that a refund is due to the user.
 		this.keeper.flushSoon();

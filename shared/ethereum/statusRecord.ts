@@ -83,6 +83,8 @@ export function unknownStatus(hash: string): StatusRecord {
 
 /** The stages of a transaction that is not over: it may be mined, replaced, cancelled or expire. */
 export const LIVE_STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"] as const;
+/** The live stages in which it is sent for each block: builders have it, or soon will. */
+export const OUTGOING_STAGES = ["PENDING", "SHARED", "BROADCAST"] as const;
 export const MINED_STAGES = ["INCLUDED", "REVERTED"] as const;
 /** The stages of a transaction that ended without being mined. */
 export const ENDED_STAGES = ["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"] as const;

@@ -3,7 +3,7 @@
 // questions that these leave open. Pure.
 
 import { builderAnswers, counted } from "../builderAnswers.ts";
-import { MINED_STAGES, RELAY_OUT, type StatusRecord } from "../ethereum/statusRecord.ts";
+import { MINED_STAGES, OUTGOING_STAGES, RELAY_OUT, type StatusRecord } from "../ethereum/statusRecord.ts";
 
 /** The fields of an event of `GET /tx/{hash}/events` that are used here. */
 interface LifeEvent {
@@ -199,16 +199,13 @@ function sending(events: readonly LifeEvent[], omitted: number, journal: Journal
 	return isCarried ? "The relay sent it to no builder." : "It was sent to no builder.";
 }
 
-/** The stages in which builders have it, or soon will. */
-const SENT: ReadonlySet<string> = new Set(["PENDING", "SHARED", "BROADCAST"]);
-
 /** Reports its fees if they are, or may be, the reason. */
 function feesOf({ stage = "" }: StatusRecord, chain: ChainFacts): readonly string[] {
 	const { maxFeePerGas, maxPriorityFeePerGas, baseFee, head } = chain;
 	if (maxFeePerGas === null || baseFee === null) return [];
 	const fees = `Its fee cap is ${gwei(maxFeePerGas)} gwei, and the base fee of block ${head} is ${gwei(baseFee)} gwei`;
 	if (maxFeePerGas < baseFee) return [`${fees}: no block can take it until that falls.`];
-	if (!SENT.has(stage)) return [];
+	if (!(OUTGOING_STAGES as readonly string[]).includes(stage)) return [];
 	const left = maxFeePerGas - baseFee;
 	const tip = maxPriorityFeePerGas === null || maxPriorityFeePerGas > left ? left : maxPriorityFeePerGas;
 	return [`${fees}, so it pays the builder ${gwei(tip)} gwei for each unit of gas.`];
