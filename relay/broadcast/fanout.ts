@@ -112,7 +112,6 @@ export class Fanout {
 	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
-	#head = 0;
 
 	constructor(options: FanoutOptions, dependencies: FanoutDependencies) {
 		const marked = options.builders.filter((row) => row.fullPrivacy);
@@ -281,7 +280,7 @@ export class Fanout {
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(key, name);
 			// The builder has nothing to cancel, since it was not sent this bundle for a coming block.
-			if ((lane.sentFor(kind, name) ?? 0) <= this.#head) continue;
+			if (!lane.isSentAhead(kind, name)) continue;
 			lane.forget(kind, name);
 			pushCancels(lane, this.#signatures, cancelBundleCalls(row, uuid, block), {
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel", "", block),
@@ -325,7 +324,6 @@ export class Fanout {
 
 	/** Drops items that wait for `head` or an earlier block. */
 	setHead(head: number): void {
-		this.#head = head;
 		for (const { lane } of this.#builders.values()) lane.setHead(head);
 	}
 

@@ -148,6 +148,11 @@ export class Lane {
 		return this.#sent[kind].get(subject);
 	}
 
+	/** Whether `subject` was sent for a block that has not come yet. */
+	isSentAhead(kind: BundleKind, subject: string): boolean {
+		return (this.sentFor(kind, subject) ?? 0) > this.#head;
+	}
+
 	/** Marks a user's transaction as sent before this process started. */
 	restore(subject: string): void {
 		if (!this.#sent.user.has(subject)) this.#sent.user.set(subject, 0);
