@@ -1,7 +1,7 @@
 // The format of the data that relay and boost store. A store in another format is refused, since
 // unreadable data would be lost silently.
 
-import type { KeyValueStore } from "./port.ts";
+import { type KeyValueStore, prefixRange } from "./port.ts";
 
 /**
  * Must be raised by each change after which an older or newer version would read different data.
@@ -39,7 +39,7 @@ export async function checkFormat(kv: KeyValueStore): Promise<void> {
 	const kept = await markOf(kv);
 	if (kept === FORMAT) return;
 	if (kept !== undefined) throw new OtherFormatError(kept);
-	for await (const _ of kv.range("", LAST, 1)) throw new OtherFormatError();
+	for await (const _ of kv.range(...prefixRange(""), 1)) throw new OtherFormatError();
 	await mark(kv);
 }
 
@@ -51,6 +51,3 @@ export async function markFormat(kv: KeyValueStore): Promise<void> {
 function mark(kv: KeyValueStore): Promise<void> {
 	return kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 }
-
-/** Sorts after every key. */
-const LAST = "~";
