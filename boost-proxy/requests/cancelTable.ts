@@ -35,16 +35,16 @@ export type CancelAction =
 	/** The transaction has ended here. The sender's signature also ends it for the other owners at the relay. */
 	| "cancelForAll"
 	| "isCancelled"
-	/** Refusals. `notHere`: the relay may know it, but is down. `notBelieved`: the relay does not trust boost. `notHeard`: not known yet. */
+	/** Refusals. `notHere`: the relay may know it, but is down. `notBelieved`: the relay does not trust boost. `notAnswered`: it has not answered yet whether it does. */
 	| "notPending"
 	| "notHere"
 	| "notBelieved"
-	| "notHeard";
+	| "notAnswered";
 
 /** Returns the action for a cancel by hash. */
 export function cancelAction({ row, caller, relayKnowsClient, isRelayOut }: CancelFacts): CancelAction {
-	const unheard = isRelayOut ? "notHere" : "notHeard";
-	const unbelieved = relayKnowsClient === null ? unheard : "notBelieved";
+	const unanswered = isRelayOut ? "notHere" : "notAnswered";
+	const unbelieved = relayKnowsClient === null ? unanswered : "notBelieved";
 	const asks = relayKnowsClient === true ? "askRelay" : unbelieved;
 	if (row === null) return asks;
 	const isHeld = isHolder(row.at.relay);

@@ -289,7 +289,7 @@ function refusalOf(action: CancelAction): RpcError | null {
 			return new RpcError("rejected", NOT_HERE);
 		case "notBelieved":
 			return unavailable(NOT_BELIEVED);
-		case "notHeard":
+		case "notAnswered":
 			return unavailable(NOT_ANSWERED);
 	}
 	return null;

@@ -55,7 +55,7 @@ interface Row {
 	readonly name: string;
 	readonly block: readonly (keyof Parts)[];
 	/**
-	 * What the searcher is told of its bundle: `stage reason`, and the wei that were paid right behind the
+	 * The bundle as its searcher sees it: `stage reason`, and the wei that were paid right behind the
 	 * target.
 	 */
 	readonly told: string;

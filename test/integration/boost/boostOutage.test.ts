@@ -321,7 +321,7 @@ describe("eth_sendRawTransactionSync", () => {
 		return { code: answer.status, json: (await answer.json()) as WireAnswer };
 	}
 
-	it("returns the receipt while the relay is healthy, while it is out, and if it fails meanwhile", async () => {
+	it("returns the receipt while the relay is healthy, while it is down, and if it fails meanwhile", async () => {
 		for (const when of ["well", "out", "between"]) {
 			const tx = (await fixture.users.actor()).sign();
 			if (when === "out") await fixture.fails();

@@ -139,7 +139,7 @@ async function submit({ boost, kept, ended }: Told, actor: Actor, isCancelled: b
 		return;
 	}
 	const { error } = (await boost.call("eth_cancelTransaction", [tx.hash])).json as WireAnswer;
-	// Who holds it is out: it is cancels it there as soon as possible.
+	// Its holder is down: boost cancels it there as soon as possible.
 	const isHeard = error === undefined || error.message.includes("cancels it there as soon as possible");
 	(isHeard ? ended : kept).push(tx);
 }

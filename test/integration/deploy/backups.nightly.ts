@@ -229,7 +229,7 @@ test("LMDB: boost's journal is backed up and restored by the same commands, and 
 	await machine.run(await machine.restoring("boost"));
 	for (const { hash } of [kept, later]) await machine.reaches(hash, "BROADCAST", machine.boost);
 	await machine.reaches(doubtful.hash, "CANCELLED", machine.boost);
-	// It has the row of what it held then: while the relay is down it tells of it by itself.
+	// It has the row of what it held then: while the relay is down it answers by itself.
 	await machine.systemctl("stop", "relay");
 	await machine.reaches(kept.hash, "HELD", machine.boost);
 });

@@ -291,8 +291,8 @@ async function followed({ hash }: Sent, type: string, since?: string): Promise<s
 }
 
 /**
- * That the page of its events has them in the order in which they came, deliveries aside. What no builder
- * had keeps its end alone.
+ * Checks that the page of its events has them in order of time, deliveries aside. Of a transaction that no builder had only the end is
+ * kept.
  */
 async function isInOrder({ hash }: Sent, last: string): Promise<void> {
 	for (const { client } of [boost, second, first]) {

@@ -39,7 +39,7 @@ type Relay = "believes" | "doubts" | "unheard" | "out" | "unheard, out";
 const ACTIONS: readonly (readonly [what: string, row: Row | null, who: Who, relay: Relay, CancelAction])[] = [
 	["no record", null, "owner", "believes", "askRelay"],
 	["no record", null, "owner", "doubts", "notBelieved"],
-	["no record", null, "owner", "unheard", "notHeard"],
+	["no record", null, "owner", "unheard", "notAnswered"],
 	["no record", null, "owner", "unheard, out", "notHere"],
 	["no record", null, "owner", "out", "askRelay"],
 	["live, at the relay", LIVE, "owner", "believes", "cancelEverywhere"],
@@ -48,7 +48,7 @@ const ACTIONS: readonly (readonly [what: string, row: Row | null, who: Who, rela
 	["live, at the relay", LIVE, "owner", "doubts", "notBelieved"],
 	["live, at the relay", LIVE, "stranger", "believes", "askRelayFirst"],
 	["live, at the relay", LIVE, "stranger", "out", "askRelay"],
-	["live, at the relay", LIVE, "stranger", "unheard", "notHeard"],
+	["live, at the relay", LIVE, "stranger", "unheard", "notAnswered"],
 	["live, at the relay", LIVE, "stranger", "doubts", "notBelieved"],
 	["live, at the relay", LIVE, "sender", "believes", "cancelEverywhere"],
 	["live, at the fallback", BY_FALLBACK, "owner", "doubts", "cancelEverywhere"],
