@@ -1,5 +1,5 @@
-// The attacks of test/attacks all together, at the rates that were seen and for minutes: honest users are all served, and
-// the relay's memory is flat.
+// The attacks of test/attacks all together, at the rates that were seen and for minutes: honest users are all served. Then
+// everything expires, and the same comes again: the relay's memory must be what it was after the first time.
 
 import { systemClock } from "../../shared/clock.ts";
 import { BURNS_AND_PAYS } from "../support/attacks/attackContracts.ts";
@@ -19,16 +19,20 @@ interface LongAttacksOptions {
 const MIB = 1024 * 1024;
 const ETHER = 10n ** 18n;
 const BURNER = `0x${"b7".repeat(20)}`;
-/** The soak is measured in so many parts, each with a line of its own. */
-const PARTS = 20;
-/** What live memory may grow by over the second half: requests under way, and users' new transactions. */
-const GROWTH_BYTES = 48 * MIB;
+/** Each of the two rounds of attacks is measured in so many parts, each with a line of its own. */
+const PARTS = 10;
+/** Blocks after which every pending transaction has expired, also one behind a gap, and after which it is archived. */
+const LONGEST_LIFE = 1_000;
+const LONGEST_WATCH = 100;
+/** What live memory may grow by from the first round to the second, while nothing is pending. */
+const GROWTH_BYTES = 16 * MIB;
 /** Reads of the attacker's take the node so long. */
 const SLOW_MS = 2_000;
 const SLOW_METHODS = ["eth_call", "eth_getProof"];
 /** An attack that is over begins again so much later: a client's allowance of requests has filled up by then. */
 const AGAIN_MS = 10_000;
-const FIRST_ACCOUNT = 10_000_000;
+/** The first account of each round. */
+const FIRST_ACCOUNTS = [10_000_000, 1_000_000_000];
 const ACCOUNTS_EACH = 100_000;
 
 /** One attack of the soak, as it is begun again and again. */
@@ -72,19 +76,51 @@ export async function longAttacks({ minutes, say }: LongAttacksOptions): Promise
 
 async function soak(fixture: AttackFixture, { minutes, say }: LongAttacksOptions): Promise<boolean> {
 	await fixture.chain.rpc("anvil_setCode", [BURNER, BURNS_AND_PAYS]);
-	fixture.node.setDelay(SLOW_MS, SLOW_METHODS);
-	const end = systemClock.monotonic() + minutes * 60_000;
 	let fine = true;
 	const fail = (what: string): void => {
 		say(`attacks: FAILED ${what}`);
 		fine = false;
 	};
+	const memory: number[] = [];
+	for (const firstAccount of FIRST_ACCOUNTS) {
+		await attackAll(fixture, { minutes: minutes / 2, firstAccount, say, fail });
+		memory.push(await emptied(fixture));
+	}
+	const [before = 0, behind = 0] = memory;
+	say(`attacks: live memory after each round: ${memory.map((one) => Math.round(one / MIB)).join(", ")} MiB`);
+	if (behind - before > GROWTH_BYTES) fail("memory is not flat");
+	return fine;
+}
+
+/** Live memory in bytes after everything has expired. */
+async function emptied(fixture: AttackFixture): Promise<number> {
+	const slot = `0x${fixture.chain.slotSeconds.toString(16)}`;
+	for (const count of [LONGEST_LIFE, LONGEST_WATCH]) {
+		await fixture.chain.rpc("anvil_mine", [`0x${count.toString(16)}`, slot]);
+		await fixture.seesHead((await fixture.nextBlock()) - 1, 120_000);
+	}
+	const pending = await fixture.metric("relay_pending_transactions");
+	if (pending !== 0) throw new Error(`${pending} transactions are pending after the longest life`);
+	return (await fixture.relay.figures("live memory")).bytes as number;
+}
+
+interface AttackRound extends LongAttacksOptions {
+	/** Of the accounts that nobody has seen. */
+	readonly firstAccount: number;
+	/** Takes what did not hold. */
+	readonly fail: (what: string) => void;
+}
+
+/** All attacks for `minutes`, and what the honest user saw meanwhile. */
+async function attackAll(fixture: AttackFixture, round: AttackRound): Promise<void> {
+	const { minutes, say, fail } = round;
+	fixture.node.setDelay(SLOW_MS, SLOW_METHODS);
+	const end = systemClock.monotonic() + minutes * 60_000;
 	const attacking = ROWS.map((row, i) =>
-		again(fixture, { row, number: i, end, say }).catch((thrown: unknown) =>
+		again(fixture, { row, number: i, end, round }).catch((thrown: unknown) =>
 			fail(`${row.name}: ${String(thrown)}`),
 		),
 	);
-	const memory: number[] = [];
 	for (let part = 0; part < PARTS; part++) {
 		const over = systemClock.monotonic() + (end - systemClock.monotonic()) / (PARTS - part);
 		const lasting = until(
@@ -94,7 +130,6 @@ async function soak(fixture: AttackFixture, { minutes, say }: LongAttacksOptions
 		);
 		const figures = await fixture.during(`part ${part + 1} of ${PARTS}`, lasting);
 		fixture.node.reset();
-		if (part >= PARTS / 2) memory.push((await fixture.relay.figures("live memory")).bytes as number);
 		say(`attacks: ${lineOf(figures)}`);
 		// Told alone: thirteen attacks and the attacker have the same processors as the relay.
 		const { livez: _, ...slowest } = figures.slowest;
@@ -102,13 +137,6 @@ async function soak(fixture: AttackFixture, { minutes, say }: LongAttacksOptions
 		for (const broken of brokenIn({ ...figures, slowest, memory: 0 })) fail(broken);
 	}
 	await Promise.all(attacking);
-	const [before, behind] = [memory.slice(0, PARTS / 4), memory.slice(PARTS / 4)].map(median);
-	const grown = (behind ?? 0) - (before ?? 0);
-	say(
-		`attacks: live memory of the second half: ${memory.map((one) => Math.round(one / MIB)).join(", ")} MiB`,
-	);
-	if (grown > GROWTH_BYTES) fail("memory is not flat");
-	return fine;
 }
 
 /** One attack after another of the same kind, each from the same address, with accounts that nobody has seen. */
@@ -118,17 +146,17 @@ async function again(
 		row,
 		number,
 		end,
-		say,
-	}: { readonly row: Row; readonly number: number; readonly end: number } & Pick<LongAttacksOptions, "say">,
+		round,
+	}: { readonly row: Row; readonly number: number; readonly end: number; readonly round: AttackRound },
 ): Promise<void> {
-	for (let round = 0; systemClock.monotonic() < end; round++) {
-		const accounts = FIRST_ACCOUNT + (round * ROWS.length + number) * ACCOUNTS_EACH;
+	for (let i = 0; systemClock.monotonic() < end; i++) {
+		const accounts = round.firstAccount + (i * ROWS.length + number) * ACCOUNTS_EACH;
 		const order = await row.order(fixture);
 		const lastingMs = Math.max(1, Math.min(60_000, end - systemClock.monotonic()));
 		const from = attackerAddress(1 + number);
 		const common = { from, accounts, lastingMs, ...order } as AttackOrder;
 		const { outcomes } = await fixture.attacker.attack(row.name, common);
-		if (round === 0) say(`attacks: ${row.name} came to ${JSON.stringify(outcomes)}`);
+		if (i === 0) round.say(`attacks: ${row.name} came to ${JSON.stringify(outcomes)}`);
 		const next = systemClock.monotonic() + AGAIN_MS;
 		await until("the next time", () => systemClock.monotonic() > Math.min(next, end), AGAIN_MS + 1_000);
 	}
@@ -156,8 +184,4 @@ async function shown(fixture: AttackFixture): Promise<Record<string, unknown>> {
 	for (let i = 0; i < 2; i++) await fixture.fund(testAccount(accounts + i).address, ETHER);
 	await fixture.workedOff();
 	return { count: 2, size: 127 * 1024, connections: 1, accounts };
-}
-
-function median(values: readonly number[]): number {
-	return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
