@@ -1,6 +1,7 @@
 // The live bids by target, with their limits.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { MultiMap } from "../../shared/multiMap.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import { type Bid, compare } from "./bid.ts";
 
@@ -30,12 +31,12 @@ export const BID_LIMITS: BidsOptions = {
 /** The live bids. */
 export class Bids {
 	readonly #options: BidsOptions;
-	readonly #byTarget = new Map<string, Set<Bid>>();
+	readonly #byTarget = new MultiMap<Bid>();
 	/**
 	 * By client and backrun's sender. Another client that has the sender's signed backruns counts
 	 * separately.
 	 */
-	readonly #bySender = new Map<string, Set<Bid>>();
+	readonly #bySender = new MultiMap<Bid>();
 	readonly #count: Shares;
 	readonly #bytes: Shares;
 
@@ -57,7 +58,7 @@ export class Bids {
 
 	/** Whether the bid is still live. */
 	holds(bid: Bid): boolean {
-		return this.#byTarget.get(bid.target)?.has(bid) === true;
+		return this.#byTarget.get(bid.target).has(bid);
 	}
 
 	/** Whether there is a bid on `target`. */
@@ -67,7 +68,7 @@ export class Bids {
 
 	/** The bids on `target`, unordered. */
 	of(target: string): readonly Bid[] {
-		return [...(this.#byTarget.get(target) ?? [])];
+		return [...this.#byTarget.get(target)];
 	}
 
 	/** Hashes of all targets that have bids. */
@@ -86,7 +87,7 @@ export class Bids {
 		if (this.#count.exceeded(client, 1 - freed) === "client") return `${maxPerClient} bids of one client`;
 		if (this.#bytes.exceeded(client, bytes) === "client")
 			return `${maxClientBytes} bytes of one client's bids`;
-		if ((this.#bySender.get(senderKey(client, from))?.size ?? 0) - freed >= maxPerSender)
+		if (this.#bySender.get(senderKey(client, from)).size - freed >= maxPerSender)
 			return `${maxPerSender} bids of one sender`;
 		return this.#countOn(target, client) - freed < maxOwnPerTarget
 			? null
@@ -129,8 +130,8 @@ export class Bids {
 	}
 
 	add(bid: Bid): void {
-		addTo(this.#byTarget, bid.target, bid);
-		addTo(this.#bySender, senderKey(bid.client, bid.backrun.from), bid);
+		this.#byTarget.add(bid.target, bid);
+		this.#bySender.add(senderKey(bid.client, bid.backrun.from), bid);
 		this.#count.takeAnyway(bid.client, 1);
 		this.#bytes.takeAnyway(bid.client, bid.backrun.size);
 	}
@@ -138,8 +139,8 @@ export class Bids {
 	/** Removes a bid; returns false if it was not live. */
 	remove(bid: Bid): boolean {
 		if (!this.holds(bid)) return false;
-		removeFrom(this.#byTarget, bid.target, bid);
-		removeFrom(this.#bySender, senderKey(bid.client, bid.backrun.from), bid);
+		this.#byTarget.delete(bid.target, bid);
+		this.#bySender.delete(senderKey(bid.client, bid.backrun.from), bid);
 		this.#count.release(bid.client, 1);
 		this.#bytes.release(bid.client, bid.backrun.size);
 		return true;
@@ -148,16 +149,4 @@ export class Bids {
 
 function senderKey(client: string, sender: string): string {
 	return `${client} ${sender}`;
-}
-
-function addTo(index: Map<string, Set<Bid>>, key: string, bid: Bid): void {
-	const bids = index.get(key);
-	if (bids === undefined) index.set(key, new Set([bid]));
-	else bids.add(bid);
-}
-
-function removeFrom(index: Map<string, Set<Bid>>, key: string, bid: Bid): void {
-	const bids = index.get(key);
-	bids?.delete(bid);
-	if (bids?.size === 0) index.delete(key);
 }

@@ -9,6 +9,7 @@ import type { LaterMessages } from "../../shared/http/laterMessages.ts";
 import { Notifications, oneResult, type Results } from "../../shared/http/notifications.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { MultiMap } from "../../shared/multiMap.ts";
 import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
@@ -32,8 +33,8 @@ export class SubscriptionHub implements Publisher {
 	readonly #onEmpty: (topic: string) => void;
 	readonly #isNews: (topic: string, text: string) => boolean;
 	/** Topics with subscribers. */
-	readonly #topics = new Map<string, Set<Subscription>>();
-	readonly #taps = new Map<string, Set<(text: string) => void>>();
+	readonly #topics = new MultiMap<Subscription>();
+	readonly #taps = new MultiMap<(text: string) => void>();
 	readonly #connections = new Map<Subscriber, Map<string, Subscription>>();
 	#size = 0;
 
@@ -68,13 +69,8 @@ export class SubscriptionHub implements Publisher {
 	 * function that ends this.
 	 */
 	tap(topic: string, listener: (text: string) => void): () => void {
-		const taps = this.#taps.get(topic) ?? new Set();
-		this.#taps.set(topic, taps);
-		taps.add(listener);
-		return () => {
-			taps.delete(listener);
-			if (taps.size === 0 && this.#taps.get(topic) === taps) this.#taps.delete(topic);
-		};
+		this.#taps.add(topic, listener);
+		return () => this.#taps.delete(topic, listener);
 	}
 
 	/**
@@ -82,9 +78,9 @@ export class SubscriptionHub implements Publisher {
 	 * subscribed first.
 	 */
 	*subscribed(prefix: string): Iterable<{ readonly suffix: string; readonly client: string }> {
-		for (const [topic, listeners] of this.#topics) {
+		for (const topic of this.#topics.keys()) {
 			if (!topic.startsWith(prefix)) continue;
-			const [first] = listeners;
+			const [first] = this.#topics.get(topic);
 			if (first !== undefined) yield { suffix: topic.slice(prefix.length), client: first.connection.client };
 		}
 	}
@@ -112,9 +108,7 @@ export class SubscriptionHub implements Publisher {
 		const id = `0x${randomBytes(ID_BYTES).toString("hex")}`;
 		const subscription: Subscription = { id, topic, connection, make, held: null, hasEnded: false };
 		own.set(id, subscription);
-		const listeners = this.#topics.get(topic);
-		if (listeners === undefined) this.#topics.set(topic, new Set([subscription]));
-		else listeners.add(subscription);
+		this.#topics.add(topic, subscription);
 		this.#size++;
 		if (message !== null) {
 			subscription.held = [];
@@ -138,17 +132,16 @@ export class SubscriptionHub implements Publisher {
 	 * the publisher.
 	 */
 	publish(topic: string, make: () => unknown): void {
-		const taps = this.#taps.get(topic);
-		if (taps === undefined && !this.#topics.has(topic)) return;
+		if (!this.#taps.has(topic) && !this.#topics.has(topic)) return;
 		const text = this.#textOf(make);
 		if (text === null) return;
-		for (const tap of taps ?? []) tap(text);
+		for (const tap of this.#taps.get(topic)) tap(text);
 		if (this.#isNews(topic, text)) this.publishAll(topic, oneResult(text));
 	}
 
 	/** Publishes serialized results. */
 	publishAll(topic: string, results: Results): void {
-		for (const subscription of this.#topics.get(topic) ?? []) this.#sendInTurn(subscription, results);
+		for (const subscription of this.#topics.get(topic)) this.#sendInTurn(subscription, results);
 	}
 
 	/** Sends a result to one subscription, unless that has ended. */
@@ -173,12 +166,9 @@ export class SubscriptionHub implements Publisher {
 	}
 
 	#forget(subscription: Subscription): void {
-		const listeners = this.#topics.get(subscription.topic);
-		listeners?.delete(subscription);
-		if (listeners?.size === 0) {
-			this.#topics.delete(subscription.topic);
-			this.#onEmpty(subscription.topic);
-		}
+		const { topic } = subscription;
+		this.#topics.delete(topic, subscription);
+		if (!this.#topics.has(topic)) this.#onEmpty(topic);
 		for (const { release } of subscription.held ?? []) release();
 		subscription.held = null;
 		subscription.hasEnded = true;
