@@ -3,10 +3,7 @@
 // ones. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
-import { clientOf } from "../shared/client.ts";
 import { type Clock, inSlices, nextTurn, pause } from "../shared/clock.ts";
-import type { SlotLength } from "../shared/ethereum/slots.ts";
-import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
@@ -29,11 +26,6 @@ import type { PoolEntry } from "./transactions/pool.ts";
 import type { RecordEntry } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/**
- * Longest wait behind a nonce gap, in seconds of chain time. It is the lifetime of a queued
- * transaction in go-ethereum.
- */
-export const GAP_LIFE_S = 3 * 3600;
 /** Delay between attempts while the node does not answer, in ms. */
 const RETRY_MS = 500;
 /**
@@ -51,11 +43,6 @@ const SERVED = 64;
 const PATIENCE_MS = 2_000;
 /** Answers that show that a builder has received a cancel. */
 const ACKNOWLEDGED: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
-
-export interface BlockLoopOptions {
-	readonly txTtlBlocks: number;
-	readonly slot: SlotLength;
-}
 
 export interface BlockLoopDependencies {
 	readonly transactions: Transactions;
@@ -92,7 +79,6 @@ interface SenderRun {
 
 /** Processes the chain's updates, one at a time. */
 export class BlockLoop {
-	readonly #options: BlockLoopOptions;
 	readonly #dependencies: BlockLoopDependencies;
 	/** Transactions that are in a block for which the node has no receipt yet, with the block's number. */
 	readonly #awaitingReceipt = new Map<string, number>();
@@ -107,8 +93,7 @@ export class BlockLoop {
 	#resumed = false;
 	#isPurging = false;
 
-	constructor(options: BlockLoopOptions, dependencies: BlockLoopDependencies) {
-		this.#options = options;
+	constructor(dependencies: BlockLoopDependencies) {
 		this.#dependencies = dependencies;
 	}
 
@@ -224,29 +209,6 @@ export class BlockLoop {
 		});
 	}
 
-	/**
-	 * Makes a dropped transaction pending again if its nonce is free. Then the block that used the
-	 * nonce has left the chain, or was never in the followed chain. If the node does not answer,
-	 * the next head asks again.
-	 */
-	async #reconsider(entry: RecordEntry, head: number): Promise<void> {
-		const { transactions, accounts, runner } = this.#dependencies;
-		const { record, transaction } = entry;
-		const { from, nonce } = transaction.tx;
-		try {
-			const account = await accounts.get(from, clientOf(transaction.submitterAddress));
-			const isOlder = account.block < (record.block ?? 0);
-			if (account.nonce > nonce || isOlder || record.stage !== "DROPPED") return;
-		} catch (thrown) {
-			if (thrown instanceof UpstreamError) return;
-			throw thrown;
-		}
-		transactions.reorged(entry);
-		// Its lifetime may have ended while it was dropped.
-		this.#expire(entry, head);
-		runner.run(from, "new", true);
-	}
-
 	/** Waits for the receipt of a mined transaction, for WATCH_BLOCKS at most. */
 	#awaitReceipt(hash: string, block: number, head: number): void {
 		if (block + WATCH_BLOCKS <= head) this.#stopAwaiting(hash);
@@ -265,19 +227,15 @@ export class BlockLoop {
 		if (this.#awaitingReceipt.delete(hash) && entry !== undefined) transactions.revive(entry);
 	}
 
-	/**
-	 * For each record, repeats cancels that no builder confirmed, expires old transactions, and
-	 * reconsiders dropped ones.
-	 */
+	/** For each record, repeats cancels that no builder confirmed, and expires old transactions. */
 	async #review(head: number): Promise<void> {
-		const { transactions, clock, runner, background } = this.#dependencies;
+		const { transactions, clock, runner } = this.#dependencies;
 		const isFirst = !this.#resumed;
 		this.#resumed = true;
 		const changed = new Set<string>();
 		await inSlices(transactions.records.entries(), clock, (entry) => {
 			this.#cancelAgain(entry, head, isFirst);
-			if (this.#expire(entry, head)) changed.add(entry.record.from);
-			if (entry.record.stage === "DROPPED") background.run("dropped", () => this.#reconsider(entry, head));
+			if (transactions.expireIfOver(entry, head)) changed.add(entry.record.from);
 		});
 		// Later nonces of these senders may have to wait now. Run only after all expiries of this head.
 		await inSlices(changed, clock, (sender) => runner.run(sender, "held", false));
@@ -315,36 +273,20 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Expires a transaction at the end of its lifetime or after too long a wait behind a gap.
-	 * Returns whether it did.
-	 */
-	#expire({ record }: RecordEntry, head: number): boolean {
-		const { transactions } = this.#dependencies;
-		const { txTtlBlocks, slot } = this.#options;
-		if (!isLive(record.stage)) return false;
-		const entry = transactions.pool.get(record.hash);
-		if (entry === undefined || !entry.durable) return false;
-		const last =
-			record.firstBlock === null
-				? (record.block ?? head) + Math.ceil((GAP_LIFE_S * 1_000) / slot.ms)
-				: record.firstBlock + txTtlBlocks - 1;
-		if (head < last) return false;
-		transactions.expired(entry, head);
-		return true;
-	}
-
-	/**
 	 * Runs all senders whose first transaction can be in the next block or whose nonce the blocks
-	 * changed. The highest paying senders run first. The others wait until a builder queue is short
-	 * enough.
+	 * changed, and those with dropped transactions, whose nonces may be free again. The highest
+	 * paying senders run first. The others wait until a builder queue is short enough.
 	 */
 	async #runSenders(update: ChainUpdate): Promise<void> {
 		const { transactions, clock, runner, nextOf, broadcaster } = this.#dependencies;
+		const { pool, records } = transactions;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
 		const next = nextOf();
 		const due = new DearestFirst<SenderRun>();
-		await inSlices(transactions.pool.senders(), clock, (sender) => {
-			const run = this.#runOf(sender, update.gap || touched.has(sender), update.head.number, next);
+		const dropped = new Set(records.droppedSenders());
+		await inSlices(new Set([...pool.senders(), ...dropped]), clock, (sender) => {
+			const moved = update.gap || touched.has(sender) || dropped.has(sender);
+			const run = this.#runOf(sender, moved, update.head.number, next);
 			if (run !== null) due.add(run);
 		});
 		const until = clock.monotonic() + PATIENCE_MS;
@@ -377,9 +319,9 @@ export class BlockLoop {
 		if (!canGoOut && !moved && !this.#isHeldNow(first, head, checked[0] === true)) return null;
 		// A transaction that builders have and that must pass again goes before one that failed.
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
-		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
 		const worth = next === null ? 0 : chainWorth(ready, next);
 		const count = ready.length + waiting.length;
+		const client = transactions.clientOf(sender);
 		return { sender, client, worth, count, priority, refresh: moved || checked.includes(true) };
 	}
 

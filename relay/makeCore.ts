@@ -122,7 +122,7 @@ export async function makeCore(
 	const lastWrite: LastWrite = { ms: null };
 	const damaged = new DamagedEntries({ log: log.child("store") });
 	const transactions = new Transactions(
-		{ maxBytes: config.POOL_MAX_BYTES },
+		{ maxBytes: config.POOL_MAX_BYTES, txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots },
 		{
 			kv,
 			damaged,
@@ -178,7 +178,7 @@ export async function makeCore(
 		},
 	);
 	const runner = new SenderRunner(
-		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
+		{ feeRecipientOf },
 		{
 			transactions,
 			accounts,
@@ -210,34 +210,31 @@ export async function makeCore(
 			log,
 		},
 	);
-	const blockLoop = new BlockLoop(
-		{ txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots },
-		{
-			transactions,
-			accounts,
-			inclusions,
-			broadcaster: fanout,
-			runner,
-			tip,
-			background,
-			clock,
-			log: log.child("blocks"),
-			nextOf: () => heads.next(),
-			confirm: () => kv.confirm(),
-			onHead: [
-				// Drop queued work of older blocks first, so that it delays nothing.
-				({ head }) => simulations.setHead(head.number),
-				({ head }) => fanout.setHead(head.number),
-				() => abilities.headCame(),
-				// Set the next block's coinbase and fork before any decision about it.
-				edge.headCame,
-				() => transactions.convertBlobs(heads.next()?.fork.sidecarVersion ?? 0),
-				(update) => market.onChainUpdate(update),
-				// Notify clients when everything is processed.
-				edge.showUpdate,
-			],
-		},
-	);
+	const blockLoop = new BlockLoop({
+		transactions,
+		accounts,
+		inclusions,
+		broadcaster: fanout,
+		runner,
+		tip,
+		background,
+		clock,
+		log: log.child("blocks"),
+		nextOf: () => heads.next(),
+		confirm: () => kv.confirm(),
+		onHead: [
+			// Drop queued work of older blocks first, so that it delays nothing.
+			({ head }) => simulations.setHead(head.number),
+			({ head }) => fanout.setHead(head.number),
+			() => abilities.headCame(),
+			// Set the next block's coinbase and fork before any decision about it.
+			edge.headCame,
+			() => transactions.blobs.convert(heads.next()?.fork.sidecarVersion ?? 0),
+			(update) => market.onChainUpdate(update),
+			// Notify clients when everything is processed.
+			edge.showUpdate,
+		],
+	});
 	const requestOf = (hash: string) => records.get(hash)?.transaction.requestId ?? undefined;
 	const followers = new Followers({ log: log.child("followers") });
 	records.subscribe(countsRecords(metrics));

@@ -33,7 +33,6 @@ import type { PoolEntry, SenderTransactions } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
 export interface SenderRunnerOptions {
-	readonly txTtlBlocks: number;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
 }
@@ -206,8 +205,9 @@ export class SenderRunner {
 	}
 
 	/**
-	 * Reads the account, and ends transactions whose nonce is used. Returns false if the head
-	 * changed during the read, so that the result is stale. Throws UpstreamError.
+	 * Reads the account, ends transactions whose nonce is used, and revives dropped ones whose
+	 * nonce is free. Returns false if the head changed during the read, so that the result is
+	 * stale. Throws UpstreamError.
 	 */
 	async #refresh(sender: string, head: Block, priority: Priority): Promise<boolean> {
 		const { transactions, clock, inclusions, tip } = this.#dependencies;
@@ -215,6 +215,7 @@ export class SenderRunner {
 		const begun = clock.monotonic();
 		const account = await this.#account(sender, priority);
 		this.#dependencies.onStep("account", (clock.monotonic() - begun) / 1000);
+		if (tip.head()?.hash !== head.hash) return false;
 		// Excludes transactions that are still being written: the sender is run again after the
 		// write.
 		const used = transactions.accountRead(account);
@@ -238,12 +239,10 @@ export class SenderRunner {
 		return true;
 	}
 
-	/** Reads the account, urgently for a new submission, charged to the client of the sender's first transaction. */
+	/** Reads the account, urgently for a new submission, charged to the sender's client. */
 	#account(sender: string, priority: Priority): Promise<AccountState> {
 		const { accounts, transactions } = this.#dependencies;
-		const { ready, waiting } = transactions.pool.transactionsOf(sender);
-		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
-		return accounts.get(sender, client, priority === "new");
+		return accounts.get(sender, transactions.clientOf(sender), priority === "new");
 	}
 
 	#factsOf(entry: PoolEntry): TransactionFacts {
@@ -362,8 +361,8 @@ export class SenderRunner {
 		});
 		if (out === null) return;
 		const { transaction } = entry;
-		const lastBlock = out.firstBlock + this.#options.txTtlBlocks - 1;
 		const left = () => transactions.left(transaction.tx.hash, next.number, visible.behindHidden);
+		const { lastBlock } = out;
 		broadcaster.send({ transaction, block: next.number, lastBlock, worth, left }, out.builders);
 		this.#dependencies.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}

@@ -450,7 +450,7 @@ for (const folder of ["relay", "boost-proxy", "shared"]) {
 
 /** What others ask of transactions without changing one. */
 const QUESTIONS = [
-	...["record", "archived", "chainOf", "exclusively"],
+	...["record", "archived", "chainOf", "clientOf", "exclusively"],
 	...["cancelLimitRejection", "lastSoftCancellable", "revivableWithSameNonce"],
 ];
 

@@ -4,6 +4,7 @@
 
 import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { Logger } from "../../shared/log.ts";
+import { MultiMap } from "../../shared/multiMap.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener } from "../domain/ports.ts";
@@ -42,14 +43,19 @@ const KEPT: ReadonlySet<TxEvent["type"]> = new Set([
 ]);
 
 /** The records for code that only reads them and subscribes to changes. */
-export type RecordsReader = Pick<TransactionRecords, "entries" | "get" | "size" | "subscribe">;
+export type RecordsReader = Pick<
+	TransactionRecords,
+	"droppedSenders" | "entries" | "get" | "size" | "subscribe"
+>;
 
 /** Records by hash; only `emit` changes one. */
 export class TransactionRecords {
 	readonly #entries = new Map<string, RecordEntry>();
 	readonly #listeners: EventListener[] = [];
 	/** Cancelled records by sender, including those that were mined anyway. */
-	readonly #cancelled = new Map<string, Set<TransactionRecord>>();
+	readonly #cancelled = new MultiMap<TransactionRecord>();
+	/** Dropped records by sender. */
+	readonly #dropped = new MultiMap<TransactionRecord>();
 	/**
 	 * Revivable records by sender and nonce. There is at most one each, since the next transaction
 	 * with the nonce makes it REPLACED.
@@ -104,9 +110,8 @@ export class TransactionRecords {
 
 	/** Removes a record that was archived or replaced; a newer record with the same hash stays. */
 	remove(record: TransactionRecord): void {
-		const others = this.#cancelled.get(record.from);
-		others?.delete(record);
-		if (others?.size === 0) this.#cancelled.delete(record.from);
+		this.#cancelled.delete(record.from, record);
+		this.#dropped.delete(record.from, record);
 		if (this.#revivable.get(senderNonceKey(record)) === record)
 			this.#revivable.delete(senderNonceKey(record));
 		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
@@ -117,7 +122,17 @@ export class TransactionRecords {
 
 	/** How many of the sender's transactions were cancelled and are not archived yet. */
 	cancelledCount(sender: string): number {
-		return this.#cancelled.get(sender)?.size ?? 0;
+		return this.#cancelled.get(sender).size;
+	}
+
+	/** Senders of dropped transactions. */
+	droppedSenders(): Iterable<string> {
+		return this.#dropped.keys();
+	}
+
+	/** The sender's dropped transactions: another transaction used their nonce. */
+	droppedOf(sender: string): readonly RecordEntry[] {
+		return [...this.#dropped.get(sender)].flatMap(({ hash }) => this.#entries.get(hash) ?? []);
 	}
 
 	/** The ended transaction with this sender and nonce that the same bytes could revive, see {@link isRevivable}. */
@@ -181,15 +196,14 @@ export class TransactionRecords {
 	#reindex({ transaction, record }: RecordEntry): void {
 		if (isMined(record.stage)) this.#mined.add(record);
 		else this.#mined.delete(record);
+		if (record.stage === "DROPPED") this.#dropped.add(record.from, record);
+		else this.#dropped.delete(record.from, record);
 		const key = senderNonceKey(record);
 		if (isRevivable(record)) this.#revivable.set(key, record);
 		else if (this.#revivable.get(key) === record) this.#revivable.delete(key);
 		if (!isEndedByUser(record.stage) && record.stage !== "EXPIRED") return;
 		this.#entries.set(record.hash, { transaction: withoutBytes(transaction), record });
-		if (record.stage !== "CANCELLED") return;
-		const others = this.#cancelled.get(record.from);
-		if (others === undefined) this.#cancelled.set(record.from, new Set([record]));
-		else others.add(record);
+		if (record.stage === "CANCELLED") this.#cancelled.add(record.from, record);
 	}
 
 	#notify(record: TransactionRecord, before: Stage, event: TxEvent): void {

@@ -6,7 +6,6 @@ import type { Background } from "../../shared/background.ts";
 import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
-import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
@@ -16,9 +15,11 @@ import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
+import { isOver, type Lifetime, lastBlockFrom } from "../domain/lifetime.ts";
 import { holdersOf, isLive, isMined, isOutgoing, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
-import { type ChainLink, type PrivateTransaction, withTx } from "../domain/transaction.ts";
+import type { ChainLink, PrivateTransaction } from "../domain/transaction.ts";
+import { BlobConversion } from "./blobConversion.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
@@ -28,7 +29,7 @@ import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
 import { RefundTable } from "./refundTable.ts";
 
-export interface TransactionsOptions {
+export interface TransactionsOptions extends Lifetime {
 	/** Most bytes of pending transactions. */
 	readonly maxBytes: number;
 }
@@ -82,8 +83,11 @@ export class Transactions {
 	readonly changes: ClientChanges;
 	/** Keeps the records on disk. */
 	readonly keeper: RecordKeeper;
+	/** Gives blob transactions cell proofs at a fork. */
+	readonly blobs: BlobConversion;
 	/** Refunds by address, and their totals. */
 	readonly refunds: RefundTable;
+	readonly #lifetime: Lifetime;
 	readonly #timeToStore: () => number;
 	readonly #pool: Pool;
 	readonly #records: TransactionRecords;
@@ -91,12 +95,11 @@ export class Transactions {
 	readonly #packer = new TransactionPacker();
 	readonly #turns = new NonceTurns();
 	readonly #dependencies: TransactionsDependencies;
-	/** Hashes of blob transactions whose cell proofs are being computed. */
-	readonly #converting = new Set<string>();
 
-	constructor({ maxBytes }: TransactionsOptions, dependencies: TransactionsDependencies) {
+	constructor(options: TransactionsOptions, dependencies: TransactionsDependencies) {
 		const { kv, damaged, broadcaster, tip, clock, onChange, onWritten, background, log } = dependencies;
-		const pool = new Pool({ maxBytes });
+		const { blobProofs } = dependencies;
+		const pool = new Pool({ maxBytes: options.maxBytes });
 		const records = new TransactionRecords({ log: log.child("records") });
 		// An ended transaction is not sent any more, and its end has already named the builders that had it.
 		records.subscribe(({ hash, stage }) => {
@@ -106,6 +109,7 @@ export class Transactions {
 		const turns = this.#turns;
 		// The later of the machine's and the chain's time, so that a record is not purged too early.
 		const timeToStore = () => laterTime(clock.now(), tip.head());
+		this.#lifetime = options;
 		this.#dependencies = dependencies;
 		this.pool = this.#pool = pool;
 		this.records = this.#records = records;
@@ -114,11 +118,13 @@ export class Transactions {
 		const refunds = new RefundTable({ kv, damaged, records });
 		this.refunds = refunds;
 		this.keeper = new RecordKeeper({ pool, records, disk, refunds, turns, timeToStore, clock, background });
+		const packer = this.#packer;
+		this.blobs = new BlobConversion({ pool, records, packer, blobProofs, background, onChange });
 		this.changes = new ClientChanges({
 			pool,
 			records,
 			disk,
-			packer: this.#packer,
+			packer,
 			broadcaster,
 			tip,
 			clock,
@@ -155,6 +161,13 @@ export class Transactions {
 			chain.push({ tx, mayFail: !mustPass({ policy: policyOf(path), passed: record.passed }) });
 		}
 		return chain;
+	}
+
+	/** The client that work for a sender is charged to: that of its first transaction. */
+	clientOf(sender: string): string {
+		const { ready, waiting } = this.#pool.transactionsOf(sender);
+		const first = ready[0] ?? waiting[0] ?? this.#records.droppedOf(sender)[0];
+		return clientOf(first?.transaction.submitterAddress ?? "");
 	}
 
 	/** Runs `work` exclusively for a sender and nonce, in the order of the calls. */
@@ -203,10 +216,18 @@ export class Transactions {
 	}
 
 	/**
-	 * A sender's account was read. Returns its transactions with used nonces, for {@link included}
-	 * or {@link dropped}, except those that are still being written.
+	 * A sender's account was read at the head. Dropped transactions whose nonce is free are pending
+	 * again: the block that used it has left the chain, or was never in the followed chain. Returns
+	 * transactions with used nonces, for {@link included} or {@link dropped}, except those that are
+	 * still being written.
 	 */
 	accountRead(account: AccountState): readonly PoolEntry[] {
+		for (const entry of this.#records.droppedOf(account.address)) {
+			if (entry.transaction.tx.nonce < account.nonce) continue;
+			this.reorged(entry);
+			// Its lifetime may have ended while it was dropped.
+			this.expireIfOver(entry, account.block);
+		}
 		return this.#pool.setAccount(account).filter((entry) => entry.durable);
 	}
 
@@ -262,19 +283,19 @@ export class Transactions {
 
 	/**
 	 * Records that it is queued for builders. Returns the builders that are new for that block, and
-	 * the first block of its lifetime. Null, with nothing recorded, if none is new.
+	 * the last block of its lifetime. Null, with nothing recorded, if none is new.
 	 */
 	goesOut(
 		entry: PoolEntry,
 		{ block, builders, unsimulated }: GoingOut,
-	): { readonly builders: readonly string[]; readonly firstBlock: number } | null {
+	): { readonly builders: readonly string[]; readonly lastBlock: number } | null {
 		const { hash } = entry.transaction.tx;
 		const record = this.#records.get(hash)?.record;
 		const added = this.#pool.give(entry, block, builders);
 		if (record === undefined || added.length === 0) return null;
 		const firstBlock = this.#startLifetime(record, block);
 		if (unsimulated !== null) this.#notSimulated(record, unsimulated, block);
-		return { builders: added, firstBlock };
+		return { builders: added, lastBlock: lastBlockFrom(firstBlock, this.#lifetime) };
 	}
 
 	/** A request with it for `block` is written, so a builder may have it. */
@@ -387,8 +408,19 @@ export class Transactions {
 		this.#records.emit(entry.transaction.tx.hash, { type: "dropped", at: this.#now(), block });
 	}
 
-	/** Its lifetime is over. */
-	expired(entry: PoolEntry, head: number): void {
+	/**
+	 * Expires a pending transaction if its lifetime is over at `head`, or if it has waited too long
+	 * behind a gap. Returns whether it did.
+	 */
+	expireIfOver({ record }: RecordEntry, head: number): boolean {
+		const entry = this.#pool.get(record.hash);
+		if (!isLive(record.stage) || entry === undefined || !entry.durable) return false;
+		if (!isOver(record, head, this.#lifetime)) return false;
+		this.#expired(entry, head);
+		return true;
+	}
+
+	#expired(entry: PoolEntry, head: number): void {
 		const { transaction } = entry;
 		this.#pool.remove(entry);
 		const builders = this.#takeBack(entry);
@@ -437,39 +469,6 @@ export class Transactions {
 		const builders = this.#dependencies.broadcaster.takeBack(transaction);
 		this.#records.emit(hash, replacedBy(other, this.#now(), block, builders));
 		this.#dependencies.broadcaster.cancel(transaction, builders, block + 1);
-	}
-
-	/**
-	 * Gives pending blob transactions cell proofs if blocks of `version` need them. They came
-	 * before the fork, or to an earlier release of the relay. On disk they stay unchanged. Call it
-	 * at each head: if a client's quota is full, the rest waits for the next head.
-	 */
-	convertBlobs(version: SidecarVersion): void {
-		const { background, blobProofs } = this.#dependencies;
-		for (const { transaction } of this.#records.entries()) {
-			const { tx, submitterAddress } = transaction;
-			if (tx.sidecar === null || tx.sidecar.version >= version) continue;
-			if (this.#converting.has(tx.hash) || this.#pool.get(tx.hash) === undefined) continue;
-			this.#converting.add(tx.hash);
-			background.run("blobs", async () => {
-				try {
-					const verdict = await blobProofs.ready(tx, version, clientOf(submitterAddress));
-					if (verdict.ok) this.#changeBytes(verdict.tx);
-				} finally {
-					this.#converting.delete(tx.hash);
-				}
-			});
-		}
-	}
-
-	/** It is sent again, if it is still pending. */
-	#changeBytes(tx: DecodedTransaction): void {
-		const entry = this.#pool.get(tx.hash);
-		if (entry === undefined) return;
-		const transaction = withTx(entry.transaction, this.#packer.pack(tx, entry.transaction.tx));
-		this.#records.setTransaction(transaction);
-		this.#pool.exchange(entry, transaction);
-		this.#dependencies.onChange(tx.from, false);
 	}
 
 	#now(): number {

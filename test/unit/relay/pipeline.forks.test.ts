@@ -106,3 +106,25 @@ for (const [count, stage, sent] of [
 			assert.equal(fixture.stage(tx), "INCLUDED");
 		},
 	);
+
+for (const answer of ["answers", "fails once"] as const)
+	scenario(
+		`a nonce is free again and the node ${answer}: the dropped transaction is back before the later ones are looked at`,
+		async (fixture) => {
+			const [dropped, later] = [privateTransaction(), privateTransaction({ nonce: 1 })];
+			await fixture.take(dropped, later);
+			await fixture.block({ used: { [SENDER]: 1n } });
+			const { head } = fixture;
+			assert.deepEqual(fixture.stages(dropped, later), ["DROPPED", "BROADCAST"]);
+			fixture.builders.take();
+			if (answer === "fails once") fixture.node.failures = 1;
+			await fixture.block({ used: { [SENDER]: 0n }, reverted: [head] });
+			await fixture.pass(1_000);
+			assert.deepEqual(fixture.stages(dropped, later), ["BROADCAST", "BROADCAST"]);
+			const { events = [], firstBlock } = fixture.records.get(later.tx.hash)?.record ?? {};
+			const waits = events.filter((event) => event.type === "queued" && event.block > 100);
+			assert.deepEqual(waits, [], "it never waits for the nonce");
+			assert.equal(firstBlock, 101, "its lifetime goes on");
+			assert.deepEqual(fixture.builders.take().slice(-2), ["send 0 for 104 to a,b", "send 1 for 104 to a,b"]);
+		},
+	);

@@ -2,7 +2,7 @@
 // fails, writes of one nonce in any order, and what each head costs the node.
 
 import assert from "node:assert/strict";
-import { GAP_LIFE_S } from "../../../relay/blockLoop.ts";
+import { GAP_LIFE_S } from "../../../relay/domain/lifetime.ts";
 import { type PrivateTransaction, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
@@ -60,7 +60,7 @@ scenario("blobs that came before the fork get cell proofs at it, also after a re
 	await fixture.take(tx);
 	await fixture.block();
 	fixture.builders.take();
-	fixture.transactions.convertBlobs(1);
+	fixture.transactions.blobs.convert(1);
 	const sent = "send 0 with cell proofs for 102 to a,b";
 	await until("it goes out with them", () => fixture.builders.lines.includes(sent));
 	const { size } = privateTransaction({ type: 3 }).tx;
@@ -68,7 +68,7 @@ scenario("blobs that came before the fork get cell proofs at it, also after a re
 	// On disk it is as it came.
 	const next = await fixture.restart();
 	assert.equal(next.pool.get(tx.tx.hash)?.transaction.tx.sidecar?.version, 0);
-	next.transactions.convertBlobs(1);
+	next.transactions.blobs.convert(1);
 	await until("it has them again", () => next.pool.get(tx.tx.hash)?.transaction.tx.size === size);
 });
 

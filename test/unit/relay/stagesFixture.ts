@@ -135,6 +135,8 @@ class FakeNode {
 	/** Hashes whose receipts are of a block that is not followed. */
 	readonly otherFork = new Set<string>();
 	down = false;
+	/** So many reads of accounts fail first. */
+	failures = 0;
 	/** How often it was asked about an account. */
 	asked = 0;
 	#block = 0;
@@ -145,7 +147,7 @@ class FakeNode {
 	async get(address: string) {
 		const block = this.#block;
 		this.asked += 1;
-		if (this.down) throw new UpstreamError("timeout");
+		if (this.down || this.failures-- > 0) throw new UpstreamError("timeout");
 		const nonce = this.nonces.get(address) ?? 0n;
 		return { address, block, nonce, balance: 10n ** 21n, code: "none" as const };
 	}
@@ -223,7 +225,7 @@ export class StagesFixture {
 		this.background = new Background({}, { log });
 		const { background } = this;
 		const transactions = new Transactions(
-			{ maxBytes: 256 * 1024 * 1024 },
+			{ maxBytes: 256 * 1024 * 1024, txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 } },
 			{
 				...{ kv: disk, damaged: UNDAMAGED, broadcaster: builders, tip, clock, onWritten: () => {} },
 				...{ background, blobProofs: BLOB_PROOFS },
@@ -240,7 +242,7 @@ export class StagesFixture {
 			...{ traces: NO_TRACES, onStep: () => {} },
 		};
 		this.runner = new SenderRunner(
-			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
+			{ feeRecipientOf: () => "0xfee" },
 			{
 				...{ ...shared, searchers: { senderPlanned: () => {} } },
 				simulations: {
@@ -268,14 +270,11 @@ export class StagesFixture {
 				work: { recover: recoverAddress },
 			},
 		);
-		this.loop = new BlockLoop(
-			{ txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 } },
-			{
-				...{ ...shared, runner, log, onHead: [] },
-				confirm: async () => {},
-				nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
-			},
-		);
+		this.loop = new BlockLoop({
+			...{ ...shared, runner, log, onHead: [] },
+			confirm: async () => {},
+			nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
+		});
 		const timestamp = clock.now() / 1000;
 		this.#chain.push(blockOf({ number: 100, parentHash: "", hash: "0x64", timestamp, baseFee: GWEI }));
 		tip.set(this.head, nextOf(this.head));

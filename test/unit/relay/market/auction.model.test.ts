@@ -268,7 +268,9 @@ class Run {
 		for (const one of this.#bids)
 			if (one.target === target && one.landed === null) this.#over(one, "target ended");
 		this.#targets[target] = null;
-		this.fixture.transactions.expired(this.fixture.entry(entry), this.fixture.head.number);
+		const { transactions, head } = this.fixture;
+		const record = transactions.records.get(entry.tx.hash) ?? assert.fail();
+		assert.ok(transactions.expireIfOver(record, head.number + 1_000));
 	}
 
 	#over(one: ModelBid, how: string): void {

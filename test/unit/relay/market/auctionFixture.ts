@@ -116,7 +116,7 @@ export class AuctionFixture {
 		const background = new Background({}, { log });
 		const blobProofs = new BlobProofs({}, { clock });
 		this.transactions = new Transactions(
-			{ maxBytes: 256 * 1024 * 1024 },
+			{ maxBytes: 256 * 1024 * 1024, txTtlBlocks: 25, slot: { ms: 12_000 } },
 			{
 				...{ kv: disk, damaged: UNDAMAGED, tip, clock, blobProofs, background, log },
 				// The builders have all targets; what they are sent of them alone is not looked at.
