@@ -1,5 +1,5 @@
-// Boost's settings, one row each, from which `--help`, `--print-config` and the tables in docs/ are made. Transactions are
-// private, so a fallback outside the operator's own network needs https.
+// Boost's settings, one row each, from which `--help`, `--print-config` and the tables in docs/ are
+// made. Transactions are private, so a fallback outside the operator's own network needs https.
 
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { type Clock, withDeadline } from "../shared/clock.ts";
@@ -38,7 +38,7 @@ export const BOOST_SETTINGS = {
 	METRICS_PORT: SERVER_ROWS.METRICS_PORT,
 	METRICS_TOKEN: SERVER_ROWS.METRICS_TOKEN,
 	RELAY_URL: row(
-		"our relay",
+		"the relay",
 		"an http or https URL without a query, to which paths are added",
 		"http://127.0.0.1:8080",
 		baseUrl,
@@ -46,7 +46,7 @@ export const BOOST_SETTINGS = {
 	// Without it the relay sees all clients as one, so any client may cancel another's transaction.
 	BOOST_SECRET: {
 		...row(
-			"shared with the relay, which then believes boost about who the client is",
+			"secret shared with the relay, so that boost can name the client",
 			"the relay's own BOOST_SECRET, any text of printable ASCII",
 			"a long random text",
 			headerText,
@@ -54,31 +54,31 @@ export const BOOST_SETTINGS = {
 		secret: true,
 	},
 	FALLBACK_URL: optional(
-		"another private relay, used while ours is down; paths are added",
+		"another private relay, used while the relay is down; paths are added",
 		`${SAFE_URL}, or none: nothing is forwarded then`,
 		"https://rpc.mevblocker.io",
 		(text) => (text === NONE ? NONE : safe(wholeUrl)(text)),
 	),
 	FALLBACK_FAST_URL: optional(
-		"where /fast goes instead, taken as it is",
+		"URL for /fast instead of FALLBACK_URL, used unchanged",
 		SAFE_URL,
 		"https://rpc.flashbots.net/fast",
 		safe(wholeUrl),
 	),
 	FALLBACK_NOREVERTS_URL: optional(
-		"where /noreverts goes instead, taken as it is",
+		"URL for /noreverts instead of FALLBACK_URL, used unchanged",
 		SAFE_URL,
 		"https://rpc.flashbots.net",
 		safe(wholeUrl),
 	),
 	FALLBACK_STATUS_URL: optional(
-		"URL of the fallback's status of a transaction, to which the hash is added; by the dialect unless set",
+		"URL of a transaction's status at the fallback; the hash is added; default: by the dialect",
 		SAFE_URL,
 		"https://protect.flashbots.net/tx/",
 		safe(wholeUrl),
 	),
 	FALLBACK_DIALECT: row(
-		"how the fallback spells paths, cancels and answers",
+		"the fallback's form of paths, cancels and answers",
 		`one of ${DIALECTS.join(", ")}`,
 		"flashbots",
 		oneOf(DIALECTS),
@@ -97,7 +97,7 @@ export const BOOST_SETTINGS = {
 		flag,
 	),
 	ETH_RPC_URL: optional(
-		"an independent node, to see a stale relay and what was mined",
+		"independent node, to detect a stale relay and mined transactions",
 		"an http or https URL",
 		"http://127.0.0.1:8545",
 		url("http:", "https:"),
@@ -110,26 +110,31 @@ export const BOOST_SETTINGS = {
 	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,
 	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
 	ADMIN_TOKEN: adminTokenRow(
-		"opens GET /operator, /admin/state, and POST /admin/open, /admin/close and /admin/auto; without it they are not there",
+		"bearer token for GET /operator, /admin/state, POST /admin/open, /admin/close and /admin/auto; without it they are not served",
 	),
-	REQUEST_BUDGET_MS: duration("all the time that a request may take", 100, 60_000, "10000"),
+	REQUEST_BUDGET_MS: duration("maximum duration of a request", 100, 60_000, "10000"),
 	MAX_CONNECTIONS_PER_CLIENT: SERVER_ROWS.MAX_CONNECTIONS_PER_CLIENT,
 	MAX_BODY_BYTES: SERVER_ROWS.MAX_BODY_BYTES,
 	MAX_BATCH: SERVER_ROWS.MAX_BATCH,
 	RATE_LIMIT_RPS: SERVER_ROWS.RATE_LIMIT_RPS,
 	BREAKER_FAULTS: count("faults in a row that open a breaker", 100, "3"),
 	BREAKER_STORM: count("different senders answered with -32603 within 10 s that open a breaker", 1000, "5"),
-	BREAKER_HOLD_MS: duration("how long a breaker stays open at least, doubling", 5, 3_600_000, "2000"),
-	BREAKER_HOLD_MAX_MS: duration("and at most", 5, 86_400_000, "60000"),
+	BREAKER_HOLD_MS: duration(
+		"minimum time that a breaker stays open; doubles with each failed probe",
+		5,
+		3_600_000,
+		"2000",
+	),
+	BREAKER_HOLD_MAX_MS: duration("maximum of BREAKER_HOLD_MS after doubling", 5, 86_400_000, "60000"),
 	PROBE_INTERVAL_MS: duration(
-		"how often an upstream is probed; twice as often while its breaker is open",
+		"interval at which an upstream is probed; half of it while its breaker is open",
 		5,
 		3_600_000,
 		"1000",
 	),
-	PROBE_TIMEOUT_MS: duration("when a probe has failed", 5, 60_000, "500"),
+	PROBE_TIMEOUT_MS: duration("timeout of a probe", 5, 60_000, "500"),
 	PROBE_SUCCESSES: count("successful probes in a row that close a breaker", 100, "3"),
-	MAX_HEAD_LAG: count("blocks that the relay's head may be behind", 1000, "3"),
+	MAX_HEAD_LAG: count("blocks by which the relay's head may lag", 1000, "3"),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
@@ -140,7 +145,7 @@ export const BOOST_SETTINGS = {
 /** The defaults that the dialects imply, as help text. */
 function unlessSet(promise: "isPrivate" | "isRevertProtected"): string {
 	const without = DIALECTS.filter((name) => !dialectOf(name)[promise]);
-	return `false for ${without.join(" and ")} unless set, else true`;
+	return `false for ${without.join(" and ")} by default, else true`;
 }
 
 /** The fallback, with what its dialect implies. */
@@ -161,7 +166,9 @@ export interface FallbackConfig {
  */
 export type BoostConfig = Settings<typeof BOOST_SETTINGS> & { readonly fallback: FallbackConfig | null };
 
-/** Reads boost's settings. Throws SettingError with all that are missing, invalid or contradictory. */
+/**
+ * Reads boost's settings. Throws SettingError with all that are missing, invalid or contradictory.
+ */
 export function readBoostConfig(env: Readonly<Record<string, string | undefined>>): BoostConfig {
 	const settings = readSettings(BOOST_SETTINGS, env, contradictions);
 	return Object.freeze({ ...settings, fallback: fallbackOf(settings) });
@@ -181,7 +188,10 @@ function contradictions(settings: Partial<Settings<typeof BOOST_SETTINGS>>): rea
 	return errors;
 }
 
-/** Why transactions of a path may never go to the fallback, as messages for clients; null if they may. */
+/**
+ * Why transactions of a path may never go to the fallback, as messages for clients; null if they
+ * may.
+ */
 export function unfitPaths(fallback: FallbackConfig | null): Readonly<Record<BoostPath, string | null>> {
 	return { fast: whyUnfit(fallback, "fast"), noreverts: whyUnfit(fallback, "noreverts") };
 }
@@ -233,9 +243,15 @@ function safe(parse: (text: string) => string | undefined): (text: string) => st
 }
 
 const httpUrl = url("http:", "https:");
-/** Names that no public server can have: https://www.rfc-editor.org/rfc/rfc6761 and Fly's private networks. */
+/**
+ * Names that no public server can have: https://www.rfc-editor.org/rfc/rfc6761 and Fly's private
+ * networks.
+ */
 const PRIVATE_NAME = /(^|\.)(localhost|internal|flycast)$/;
-/** Loopback, https://www.rfc-editor.org/rfc/rfc1918, https://www.rfc-editor.org/rfc/rfc4193 and link-local. */
+/**
+ * Loopback, https://www.rfc-editor.org/rfc/rfc1918, https://www.rfc-editor.org/rfc/rfc4193 and
+ * link-local.
+ */
 const PRIVATE_ADDRESSES = new BlockList();
 for (const [net, bits] of [
 	["127.0.0.0", 8],
@@ -294,7 +310,10 @@ export function sameUpstreamWarning(same: "url" | "address"): string {
 /** Deadline of the DNS look-ups, in ms. */
 const LOOKUP_MS = 2_000;
 
-/** Whether the relay and the fallback are the same: by `url`, or by `address` and port; null if neither is known. */
+/**
+ * Whether the relay and the fallback are the same: by `url`, or by `address` and port; null if
+ * neither is known.
+ */
 export async function sameUpstream(
 	config: Pick<BoostConfig, "RELAY_URL" | "fallback">,
 	dependencies: {

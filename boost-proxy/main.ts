@@ -18,7 +18,7 @@ import { createProxy } from "./proxy.ts";
 await runProcess(
 	{
 		name: "boost",
-		about: "stands in front of the relay, and uses another one while the relay is down",
+		about: "proxy in front of the relay that uses another relay while it is down",
 		settings: BOOST_SETTINGS,
 		// An ended row has no birth record any more, so no entries need to be salvaged together.
 		pair: null,

@@ -118,7 +118,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 		),
 		handover: metrics.counter(
 			"boost_handovers_total",
-			"Deliveries of transactions that another upstream held",
+			"Deliveries of transactions that another upstream had",
 			labelSets({ to: UPSTREAMS, outcome: HANDOVER_OUTCOMES }),
 		),
 		journalFault: metrics.counter(
@@ -128,7 +128,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 		),
 		probe: metrics.counter(
 			"boost_probes_total",
-			"Probes by what they said",
+			"Probes by result",
 			labelSets({ upstream: UPSTREAMS, result: PROBE_OUTCOMES }),
 		),
 		passed: metrics.counter(
@@ -164,7 +164,7 @@ export function watchBoost(
 		(upstream === "relay" ? upstreams.relay : upstreams.fallback)?.breaker;
 	metrics.gauges(
 		"boost_breaker_state",
-		"1 for the state in which a breaker is",
+		"1 for the current state of a breaker",
 		labelSets({ upstream: UPSTREAMS, state: BREAKER_STATES }),
 		({ upstream, state }) => (breakerOf(upstream)?.state === state ? 1 : 0),
 	);
@@ -182,19 +182,19 @@ export function watchBoost(
 	});
 	metrics.gauge(
 		"boost_journal_durable",
-		"1 where the last write of the journal came through, and it is not full",
+		"1 if the last write of the journal succeeded and it is not full",
 		() => (rows.isDurable && !rows.isFull ? 1 : 0),
 	);
 	metrics.gauges(
 		"boost_journal_fullness",
-		"How full the journal is, 0 to 1: of all, and of the client that has the most",
+		"Fill level of the journal, 0 to 1: in total, and of the client with the most",
 		labelSets({ of: FULLNESS_OF }),
 		({ of }) => rows.fullness[of === "all" ? "all" : "client"],
 	);
-	metrics.gauge("boost_parts", "Boosts that have a part of the journal", () => part?.count ?? 1);
+	metrics.gauge("boost_parts", "Boost instances that have a part of the journal", () => part?.count ?? 1);
 	metrics.gauge(
 		"boost_adopted_parts",
-		"Parts of boosts that were gone, which this one has taken over since its start",
+		"Parts of stopped boost instances that this one has adopted since its start",
 		() => part?.adopted ?? 0,
 	);
 	metrics.gauge("boost_websockets", "Websockets that are open", websockets);

@@ -38,7 +38,7 @@ async function main(args: readonly string[], env: Environment): Promise<number> 
 	if (args.length > 0) return printBoth(args, environments);
 	const { LOG_LEVEL, DRAIN_SECONDS: drainSeconds } = ownSettings(env);
 	const log = createLogger(LOG_LEVEL, "pair");
-	for (const setting of environments.unused) log.warn("a setting has no effect behind one port", { setting });
+	for (const setting of environments.unused) log.warn("setting has no effect behind one port", { setting });
 	const stop = new AbortController();
 	for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
 	const code = await runPair(

@@ -15,9 +15,9 @@ import {
 	type Assembly,
 	assembled,
 	type Component,
+	onStop,
 	type Server,
 	sequence,
-	sink,
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
@@ -29,7 +29,7 @@ import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
 import { NO_OTHERS } from "./domain/ports.ts";
 import { boostPages } from "./ingress/pages.ts";
-import { ToldChain } from "./ingress/toldChain.ts";
+import { ReportedChain } from "./ingress/reportedChain.ts";
 import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
 import { Parts } from "./parts/parts.ts";
@@ -135,7 +135,7 @@ async function connect(
 	);
 	const slots = new Slots(
 		{ setMs: slotMsOf(config) },
-		{ clock, onLearnt: (ms) => log.info("the time between blocks is learnt from the chain", { ms }) },
+		{ clock, onLearnt: (ms) => log.info("learning the slot time from the chain", { ms }) },
 	);
 	const node =
 		config.ETH_RPC_URL === undefined
@@ -156,7 +156,7 @@ async function connect(
 		},
 		{ kv, clock, chainTime, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
-	const told = new ToldChain({ slot: slots }, { clock });
+	const reported = new ReportedChain({ slot: slots }, { clock });
 	const blobProofs = new BlobProofs({}, { clock });
 	const readyBlobs = createReadyBlobs({
 		proofs: blobProofs,
@@ -172,7 +172,7 @@ async function connect(
 		metrics,
 		traces,
 		chainId,
-		told,
+		reported,
 		readyBlobs,
 		log: log.child("upstreams"),
 	});
@@ -220,7 +220,7 @@ async function connect(
 		reconciler,
 		observer,
 		clientTrust,
-		told,
+		reported,
 		registry,
 		metrics,
 		traces,
@@ -241,14 +241,14 @@ async function connect(
 	watchBoost(registry, { upstreams, rows, part: others, clock, websockets: () => servers.websockets });
 	const components: readonly Component[] = [
 		// Answers requests that still wait if the start fails. No effect once the server has the port.
-		sink("standby", () => standby.stop()),
-		sink("store", () => kv.close()),
-		sink("journal", () => rows.close()),
-		sink("node", async () => node?.close()),
+		onStop("standby", () => standby.stop()),
+		onStop("store", () => kv.close()),
+		onStop("journal", () => rows.close()),
+		onStop("node", async () => node?.close()),
 		// Only a fallback needs blob proofs.
 		...(upstreams.fallback === null ? [] : [blobProofs]),
 		pool.component,
-		sink("work", () => background.join()),
+		onStop("work", () => background.join()),
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
 		chainTime.follow(slots, { chain: ours, background, clock }),
 		clientTrust,

@@ -1,5 +1,5 @@
-// Builds boost's HTTP servers. Submissions, reads and operators' routes are served here; all other requests are streamed to the
-// relay.
+// Builds boost's HTTP servers. Submissions, reads and operators' routes are served here; all other
+// requests are streamed to the relay.
 
 import type { LookupFunction } from "node:net";
 import type { Background } from "../shared/background.ts";
@@ -39,8 +39,8 @@ import {
 	upstreamCheck,
 } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
+import type { ReportedChain } from "./ingress/reportedChain.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
-import type { ToldChain } from "./ingress/toldChain.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { Observer } from "./reconcile/observer.ts";
 import type { Reconciler } from "./reconcile/reconciler.ts";
@@ -60,7 +60,7 @@ export interface ServersParts {
 	readonly reconciler: Reconciler;
 	readonly observer: Observer;
 	readonly clientTrust: ClientTrust;
-	readonly told: ToldChain;
+	readonly reported: ReportedChain;
 	readonly background: Background;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
@@ -102,7 +102,7 @@ const OWN_PATHS = ["/", "/fast", "/noreverts"];
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 const NO_HASH = jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
-const NOT_TAKEN = jsonAnswer(404, { error: "no transaction with this hash was taken by boost" });
+const NOT_TAKEN = jsonAnswer(404, { error: "boost has accepted no transaction with this hash" });
 
 /** Makes the servers; nothing listens yet. */
 export function createServers(config: BoostConfig, parts: ServersParts): Servers {
@@ -149,7 +149,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			breaker: relay.breaker,
 			chain: parts.chain,
 			background: parts.background,
-			told: parts.told,
+			reported: parts.reported,
 			lookup: parts.lookup,
 			clock,
 		},
@@ -162,7 +162,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			views,
 			syncWaits,
 			failover,
-			told: parts.told,
+			reported: parts.reported,
 			upstreams,
 			subscriptions,
 			limiter,

@@ -50,7 +50,10 @@ const BOTH_CHECKED_MS = 5_000;
 const BOOST_STOP_MS = 17_000;
 const BOOST_DRAINED_MS = 3_000;
 
-/** Starts both and restarts the relay when it ends. Resolves with the exit code when both have ended. */
+/**
+ * Starts both and restarts the relay when it ends. Resolves with the exit code when both have
+ * ended.
+ */
 export async function runPair(
 	start: { relay(): Child; boost(): Child },
 	dependencies: PairDependencies,
@@ -160,7 +163,7 @@ class RelayKeeper {
 				return exit;
 			}
 			if (clock.monotonic() - begun >= SETTLED_MS) wait = AGAIN_MS;
-			log.error("the relay has ended: it is started again", { ...reasonOf(exit), ms: wait });
+			log.error("relay ended, restarting it", { ...reasonOf(exit), ms: wait });
 			await pause(clock, wait, signal);
 			if (signal.aborted) return null;
 			wait = Math.min(2 * wait, AGAIN_MOST_MS);
@@ -193,7 +196,10 @@ export interface PairEnvironments {
 	readonly unused: readonly string[];
 }
 
-/** Divides the environment. `relayPort` is free on loopback; `secret` is used unless BOOST_SECRET is set. */
+/**
+ * Divides the environment. `relayPort` is free on loopback; `secret` is used unless BOOST_SECRET is
+ * set.
+ */
 export function pairEnvironments(
 	env: Environment,
 	made: { readonly relayPort: number; readonly secret: string },

@@ -1,10 +1,11 @@
-// Creates the relay and the fallback with their transports, breakers and probes from the settings, and the reads of the chain.
+// Creates the relay and the fallback with their transports, breakers and probes from the settings,
+// and the reads of the chain.
 
 import type { LookupFunction } from "node:net";
 import type { Clock } from "../shared/clock.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { type JsonRpcClient, type RpcAnswer, type RpcCall, UpstreamError } from "../shared/jsonrpc/client.ts";
-import { type Component, sequence, sink } from "../shared/lifecycle.ts";
+import { type Component, onStop, sequence } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { advice, type Symptom } from "../shared/outgoing/advice.ts";
 import { type Cutter, cutterFor } from "../shared/secrets.ts";
@@ -12,7 +13,7 @@ import type { Traces } from "../shared/tracing/traces.ts";
 import { type BoostConfig, type FallbackConfig, unfitPaths } from "./config.ts";
 import { dialectOf, usualStatusUrl } from "./dialects/dialects.ts";
 import { submissionShareMs } from "./domain/budget.ts";
-import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
+import type { ChainReads, Dialect, Probe, ReportedHeads, Transport, Upstreams } from "./domain/ports.ts";
 import { BOOST_PATHS, type BoostPath, type UpstreamName } from "./domain/request.ts";
 import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference } from "./health/headReference.ts";
@@ -33,7 +34,7 @@ export interface UpstreamsDependencies {
 	readonly metrics: BoostMetrics;
 	/** That of the relay and the journal; null until it is known. */
 	readonly chainId: () => bigint | null;
-	readonly told: Pick<ToldHeads, "sawHead">;
+	readonly reported: Pick<ReportedHeads, "sawHead">;
 	readonly readyBlobs: ReadyBlobs;
 	/** This boost's entry in `Via`. */
 	readonly via: string;
@@ -102,7 +103,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			hint: () => advice(setting, last),
 		};
 	};
-	let relaySaid: string | null = null;
+	let relayReadiness: string | null = null;
 	const guard = (
 		upstream: UpstreamName,
 		probe: Probe,
@@ -115,7 +116,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			log,
 			alternative,
 			hint,
-			said: () => (upstream === "relay" ? relaySaid : null),
+			readiness: () => (upstream === "relay" ? relayReadiness : null),
 			onTrip: (reason) => metrics.trip({ upstream, reason }),
 			onProbe(outcome) {
 				if (outcome !== "ok") probes.renew();
@@ -188,10 +189,10 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			transport: ours.probes.transports.fast.transport,
 			reference,
 			clock,
-			onSaid(said) {
-				relaySaid = said;
+			onReadiness(readiness) {
+				relayReadiness = readiness;
 			},
-			onHead: (number) => dependencies.told.sawHead(number, "relay"),
+			onHead: (number) => dependencies.reported.sawHead(number, "relay"),
 		},
 	);
 	const relayBreaker = guard("relay", probe, ours, fallbackBreaker);
@@ -202,7 +203,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			if (all !== null) await Promise.all([all.own.close(), all.reads.close(), all.probes.close()]);
 		}
 	};
-	const parts = [sink("transports", close), reference, life("relay probe", relayBreaker), ...fallbackParts];
+	const parts = [onStop("transports", close), reference, life("relay probe", relayBreaker), ...fallbackParts];
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
 }
 

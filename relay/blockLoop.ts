@@ -7,9 +7,9 @@ import { type Clock, inSlices, nextTurn, pause } from "../shared/clock.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
-import { chainWorth, DearestFirst } from "./domain/dearestFirst.ts";
 import { mustPass, policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
+import { chainWorth, HighestFirst } from "./domain/highestFirst.ts";
 import type { Accounts } from "./domain/ports.ts";
 import {
 	holdersOf,
@@ -80,7 +80,10 @@ interface SenderRun {
 /** Processes the chain's updates, one at a time. */
 export class BlockLoop {
 	readonly #dependencies: BlockLoopDependencies;
-	/** Transactions that are in a block for which the node has no receipt yet, with the block's number. */
+	/**
+	 * Transactions that are in a block for which the node has no receipt yet, with the block's
+	 * number.
+	 */
 	readonly #awaitingReceipt = new Map<string, number>();
 	/** Senders of transactions whose block has left the chain, until they are run. */
 	readonly #exposed = new Set<string>();
@@ -147,7 +150,10 @@ export class BlockLoop {
 		this.#exposed.clear();
 	}
 
-	/** Undoes inclusions in blocks that have left the chain. Repeating it for the same update does nothing. */
+	/**
+	 * Undoes inclusions in blocks that have left the chain. Repeating it for the same update does
+	 * nothing.
+	 */
 	async #undoReverted({ head, reverted, gap }: ChainUpdate): Promise<void> {
 		const { transactions, clock } = this.#dependencies;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
@@ -190,7 +196,8 @@ export class BlockLoop {
 		const isNew = (i: number) => !this.#awaitingReceipt.has(hashes[i] ?? "");
 		const isMissing = (at: FoundInclusion) => at === "unfollowed" || (at === null && !update.gap);
 		for (let left = RECEIPT_TRIES; left > 0; left--) {
-			// Without a receipt for a mined transaction, the node lags behind or has just dropped the block.
+			// Without a receipt for a mined transaction, the node lags behind or has just dropped the
+			// block.
 			if (!found.some((at, i) => isMissing(at) && isNew(i))) break;
 			await pause(clock, RECEIPT_MS, this.#stop.signal);
 			found = await inclusions.inclusions(hashes, head);
@@ -198,11 +205,11 @@ export class BlockLoop {
 		await inSlices(hashes.entries(), clock, ([i, hash]) => {
 			const entry = records.get(hash);
 			const at = found[i] ?? null;
-			const isTold = at !== null && at !== "unfollowed";
-			if (entry === undefined || isTold) this.#awaitingReceipt.delete(hash);
+			const isFollowed = at !== null && at !== "unfollowed";
+			if (entry === undefined || isFollowed) this.#awaitingReceipt.delete(hash);
 			if (entry === undefined) return;
 			const { block } = entry.record;
-			if (isTold) transactions.included(entry, at);
+			if (isFollowed) transactions.included(entry, at);
 			else if (isMissing(at)) this.#awaitReceipt(hash, standing.get(hash) ?? block ?? head, head);
 			// It was recorded as mined but is in no block any more.
 			else if (isMined(entry.record.stage)) transactions.reorged(entry);
@@ -282,7 +289,7 @@ export class BlockLoop {
 		const { pool, records } = transactions;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
 		const next = nextOf();
-		const due = new DearestFirst<SenderRun>();
+		const due = new HighestFirst<SenderRun>();
 		const dropped = new Set(records.droppedSenders());
 		await inSlices(new Set([...pool.senders(), ...dropped]), clock, (sender) => {
 			const moved = update.gap || touched.has(sender) || dropped.has(sender);
@@ -355,7 +362,7 @@ export class BlockLoop {
 			});
 			await transactions.keeper.archive(final, isOver);
 		} catch (thrown) {
-			log.error("records could not be written", { block: head.number, fault: safeError(thrown) });
+			log.error("could not write records", { block: head.number, fault: safeError(thrown) });
 			return;
 		}
 		if (this.#isPurging) return;
@@ -369,7 +376,7 @@ export class BlockLoop {
 		try {
 			await transactions.keeper.purge(earlierTime(clock.now(), head));
 		} catch (thrown) {
-			log.error("old records could not be forgotten", { block: head.number, fault: safeError(thrown) });
+			log.error("could not delete old records", { block: head.number, fault: safeError(thrown) });
 		} finally {
 			this.#isPurging = false;
 		}

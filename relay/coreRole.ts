@@ -3,7 +3,7 @@
 
 import type { Clock } from "../shared/clock.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
-import { type Component, StoppedError, sequence, sink } from "../shared/lifecycle.ts";
+import { type Component, onStop, StoppedError, sequence } from "../shared/lifecycle.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 
@@ -72,7 +72,7 @@ export class CoreRole implements Component {
 		}
 		await this.#component?.stop();
 		this.#parts = null;
-		if (parts.kv.term !== null) log.info("not the core any more", { term: parts.kv.term.number });
+		if (parts.kv.term !== null) log.info("no longer the core", { term: parts.kv.term.number });
 	}
 
 	async #become(onWait: () => Promise<void>): Promise<void> {
@@ -92,7 +92,7 @@ export class CoreRole implements Component {
 				await worked;
 			}
 			await edge.core.take(parts.decides);
-			if (kv.term !== null) log.info("this relay is the core", { term: kv.term.number });
+			if (kv.term !== null) log.info("became the core", { term: kv.term.number });
 		} catch (thrown) {
 			if (this.#parts === null && component === null) await kv.close();
 			throw thrown;
@@ -100,7 +100,7 @@ export class CoreRole implements Component {
 	}
 
 	#failed(thrown: unknown): void {
-		this.#dependencies.log.error("this relay can't become the core", { fault: safeError(thrown) });
+		this.#dependencies.log.error("could not become the core", { fault: safeError(thrown) });
 		this.#dependencies.onLost();
 	}
 }
@@ -109,11 +109,11 @@ export class CoreRole implements Component {
 function coreComponents(parts: CoreParts, { background }: EdgeParts, log: Logger): readonly Component[] {
 	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, blockLoop } = parts;
 	return [
-		sink("store", () => kv.close()),
+		onStop("store", () => kv.close()),
 		blobProofs,
 		work,
-		sink("records", () => transactions.keeper.flush(true)),
-		sink("builders", () => fanout.close()),
+		onStop("records", () => transactions.keeper.flush(true)),
+		onStop("builders", () => fanout.close()),
 		{
 			name: "pool",
 			async start() {
@@ -129,6 +129,6 @@ function coreComponents(parts: CoreParts, { background }: EdgeParts, log: Logger
 				await background.join();
 			},
 		},
-		sink("blocks", async () => blockLoop.stop()),
+		onStop("blocks", async () => blockLoop.stop()),
 	];
 }

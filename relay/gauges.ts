@@ -28,17 +28,17 @@ export function registerEdgeGauges(
 		"Subscriptions of websocket clients, and the feed's event streams",
 		() => subscriptions.size,
 	);
-	registry.gauge("relay_is_core", "1 while this relay decides and its store is surely its own, else 0", () =>
+	registry.gauge("relay_is_core", "1 while this relay is the core and its lease is certain, else 0", () =>
 		core.local !== null && coreOf()?.kv.isHeld === true ? 1 : 0,
 	);
 	registry.gauge(
 		"relay_term",
-		"The core's term, 0 where the store is no database or no core is known",
+		"The core's term, 0 if the store is no database or no core is known",
 		() => core.term ?? 0,
 	);
 	registry.gauge(
 		"relay_core_age_seconds",
-		"How long ago the core gave a sign, 0 where this relay is the core, -1 if it never did",
+		"Time since the core's last message, 0 if this relay is the core, -1 if there was none",
 		() => {
 			const ms = core.local === null ? (finder?.awayMs ?? 0) : 0;
 			return Number.isFinite(ms) ? ms / 1000 : -1;
@@ -52,7 +52,7 @@ export function registerCoreGauges(registry: Metrics, parts: CoreParts, clock: C
 	const { pool, records } = transactions;
 	registry.gauge(
 		"relay_store_damaged_entries",
-		"Entries of the store that were damaged and left out at the start",
+		"Damaged entries of the store that were skipped at the start",
 		() => damaged.count,
 	);
 	const ageMs = () => clock.now() - (pool.oldestReceivedAt() ?? clock.now());
@@ -63,10 +63,10 @@ export function registerCoreGauges(registry: Metrics, parts: CoreParts, clock: C
 		() => ageMs() / 1000,
 	);
 	registry.gauge("relay_transaction_records", "Transactions not settled yet", () => records.size);
-	registry.gauge("relay_lane_depth", "Deliveries that wait or are under way", () => fanout.depth);
+	registry.gauge("relay_lane_depth", "Deliveries waiting or in flight", () => fanout.depth);
 	registry.gauges(
 		"relay_lane_fullness",
-		"How full the fullest builder's lane is, 0 to 1: of all, and of the client that has the most",
+		"Fill level of the fullest builder queue, 0 to 1: in total, and of the client with the most",
 		labelSets({ of: FULLNESS_OF }),
 		({ of }) => fanout.fullness[of === "all" ? "all" : "client"],
 	);

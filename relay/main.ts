@@ -8,7 +8,7 @@ import { createRelay, STORE_PAIR } from "./relay.ts";
 await runProcess(
 	{
 		name: "relay",
-		about: "takes signed transactions privately and sends them to block builders",
+		about: "accepts signed transactions privately and sends them to block builders",
 		settings: RELAY_SETTINGS,
 		pair: STORE_PAIR,
 		read: readRelayConfig,

@@ -24,7 +24,7 @@ import { ForkReader } from "./chain/forkReader.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
-import { ToldChain } from "./chain/toldChain.ts";
+import { ReportedChain } from "./chain/reportedChain.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip, type ChainUpdate } from "./domain/chain.ts";
 import { Recoveries } from "./domain/recoveries.ts";
@@ -84,7 +84,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 		{
 			clock,
 			onLearnt(ms) {
-				log.info("the time between blocks is learnt from the chain", { ms });
+				log.info("learning the slot time from the chain", { ms });
 				// Only chains with such short slots need to know how the node handles blocks of one
 				// second.
 				if (ms < 1_000) background.run("abilities", async () => coreOf()?.abilities.learn());
@@ -143,7 +143,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 		clock,
 		timeoutMs: config.CORE_TIMEOUT_MS,
 	});
-	const told = new ToldChain({ slot: slots }, { clock });
+	const reported = new ReportedChain({ slot: slots }, { clock });
 	const feeds = { publisher: subscriptions, background };
 	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });
 	const blockLogs = new BlockLogs({ node });
@@ -155,7 +155,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 		{
 			node: readNode,
 			head: () => tip.head(),
-			told,
+			reported,
 			clock,
 			log: log.child("reads"),
 			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL, config.BEACON_URL),
@@ -168,7 +168,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 		if (next !== null) forks.setNext(next);
 	};
 	const showUpdate = (update: ChainUpdate): void => {
-		headFeed.onHeads(told.onUpdate(update));
+		headFeed.onHeads(reported.onUpdate(update));
 		filters.onUpdate(update);
 		logFeed.onUpdate(update);
 	};

@@ -1,4 +1,5 @@
-// The relay's metrics, one function each. All series exist from the start, so that a rate over them has no gaps.
+// The relay's metrics, one function each. All series exist from the start, so that a rate over them
+// has no gaps.
 
 import { STAGES } from "../shared/ethereum/statusRecord.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
@@ -32,7 +33,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 		),
 		stage: metrics.counter(
 			"relay_stage_total",
-			"Transactions that came into a stage",
+			"Transactions that reached a stage",
 			labelSets({ stage: STAGES }),
 		),
 		/** As read from blocks; after a reorganisation a refund may be counted twice. */
@@ -58,7 +59,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 		),
 		landed: metrics.counter(
 			"relay_bids_in_blocks_total",
-			"Bids that landed right behind their target, and paid what they claimed, or over 1 % less",
+			"Bids that landed directly behind their target, by whether they paid at least 99 % of their claim",
 			labelSets({ fact: ["landed", "short"] }),
 		),
 		bid: metrics.counter(

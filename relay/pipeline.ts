@@ -126,7 +126,10 @@ export class Pipeline {
 		}
 	}
 
-	/** Holds the lock of the sender and nonce: until it returns, only new blocks can change the state of that nonce. */
+	/**
+	 * Holds the lock of the sender and nonce: until it returns, only new blocks can change the state
+	 * of that nonce.
+	 */
 	async #submitAlone(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { clock, onStep, transactions, traces } = this.#dependencies;
 		const begun = clock.monotonic();
@@ -355,7 +358,10 @@ export class Pipeline {
 		return { past: await transactions.changes.revivableWithSameNonce(tx) };
 	}
 
-	/** Cancels the pending or revivable transaction with the nonce, if there is one, and records `tx` as the cancel. */
+	/**
+	 * Cancels the pending or revivable transaction with the nonce, if there is one, and records `tx`
+	 * as the cancel.
+	 */
 	async #recordSoftCancel(
 		tx: DecodedTransaction,
 		submission: Submission,

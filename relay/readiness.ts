@@ -44,7 +44,7 @@ export function readinessChecks(
 					if (!(thrown instanceof RpcError)) throw thrown;
 				}
 			}
-			const reason = `no core can be reached: ${finder?.trouble ?? "there is none"}`;
+			const reason = `no core reachable: ${finder?.trouble ?? "there is none"}`;
 			return verdict(name !== "store" || finder?.isAway === false, reason);
 		},
 	});

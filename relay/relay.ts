@@ -1,4 +1,5 @@
-// The composition root: creates all parts from the settings and connects them. It contains no rules.
+// The composition root: creates all parts from the settings and connects them. It contains no
+// rules.
 
 import type { LookupFunction } from "node:net";
 import { type Clock, systemClock } from "../shared/clock.ts";
@@ -10,9 +11,9 @@ import {
 	type Assembly,
 	assembled,
 	type Component,
+	onStop,
 	type Server,
 	sequence,
-	sink,
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
@@ -32,7 +33,7 @@ import { makeCore } from "./makeCore.ts";
 import { makeEdge } from "./makeEdge.ts";
 import type { EdgeParts } from "./parts.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
-import { createServers, doorOf } from "./servers.ts";
+import { createServers, serverOptionsOf } from "./servers.ts";
 import { bindToChain } from "./store/identity.ts";
 
 /** The dependencies that a caller may supply. */
@@ -80,7 +81,7 @@ async function assemble(
 	const { log, clock = systemClock, onLost = () => {}, traces = NO_TRACES } = overrides;
 	warnOfClearText(config, log.child("store"));
 	const registry = overrides.metrics ?? new Metrics();
-	const waiting = new WaitingServers(doorOf(config), { registry, clock, log });
+	const waiting = new WaitingServers(serverOptionsOf(config), { registry, clock, log });
 	const resources = openResources(config, { clock, lookup: overrides.lookup });
 	const { lookup, readClient } = resources;
 	const open = (onWait: (reason: string) => Promise<void>, signal: AbortSignal) =>
@@ -185,21 +186,21 @@ function inOrder(
 	const following: readonly Component[] = [
 		...(beacon === null ? [] : [beacon]),
 		heads,
-		sink("blocks", async () => role.parts?.blockLoop.stop()),
+		onStop("blocks", async () => role.parts?.blockLoop.stop()),
 	];
 	// If the start fails before the ingress takes over the ports, no request keeps waiting.
-	const first = [sink("waiting", () => waiting.stop()), sink("node", () => resources.close())];
+	const first = [onStop("waiting", () => waiting.stop()), onStop("node", () => resources.close())];
 	if (finder === null) return [...first, role, ...following, ...serving];
 	return [
 		...first,
-		sink("requests", () => requests.close()),
+		onStop("requests", () => requests.close()),
 		...following,
 		finder,
 		role,
 		...serving,
 		// Stops before clients are sent away, so that the next core begins at once. Until its own
 		// end, this relay is then an edge of that core.
-		sink("core", () => {
+		onStop("core", () => {
 			ingress.leave();
 			return role.stop();
 		}),

@@ -9,8 +9,8 @@ import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import type { Traces } from "../shared/tracing/traces.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
 import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";
-import { chainWorth } from "./domain/dearestFirst.ts";
 import { policyOf } from "./domain/endpoints.ts";
+import { chainWorth } from "./domain/highestFirst.ts";
 import type { Accounts, Simulations } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import {
@@ -71,7 +71,10 @@ interface Job {
 	refresh: boolean;
 	/** Whether another run is needed. */
 	isDue: boolean;
-	/** Removes the current run's simulation from the queue if one of its transactions has left the pool. */
+	/**
+	 * Removes the current run's simulation from the queue if one of its transactions has left the
+	 * pool.
+	 */
 	withdraw: () => void;
 }
 
@@ -101,7 +104,10 @@ export class SenderRunner {
 		this.#dependencies = dependencies;
 	}
 
-	/** Runs the sender. `refresh`: its nonce may have changed. Calls during a run are merged into one further run. */
+	/**
+	 * Runs the sender. `refresh`: its nonce may have changed. Calls during a run are merged into one
+	 * further run.
+	 */
 	run(sender: string, priority: Priority, refresh: boolean): void {
 		if (this.#stopped) return;
 		const job = this.#jobs.get(sender);
@@ -296,7 +302,10 @@ export class SenderRunner {
 		}
 	}
 
-	/** Records the outcomes, shows searchers what they may see, and carries out the plans for the block `next`. */
+	/**
+	 * Records the outcomes, shows searchers what they may see, and carries out the plans for the
+	 * block `next`.
+	 */
 	#carryOut(
 		ready: readonly PoolEntry[],
 		outcomes: readonly MaybeOutcome[],
@@ -350,14 +359,14 @@ export class SenderRunner {
 			return;
 		}
 		if (plan.do === "hold") {
-			transactions.held(entry, told(plan.error, visible), next.number);
+			transactions.held(entry, shownError(plan.error, visible), next.number);
 			return;
 		}
 		const begun = clock.monotonic();
 		const out = transactions.goesOut(entry, {
 			block: next.number,
 			builders: plan.builders,
-			unsimulated: plan.unsimulated === undefined ? null : told(plan.unsimulated, visible),
+			unsimulated: plan.unsimulated === undefined ? null : shownError(plan.unsimulated, visible),
 		});
 		if (out === null) return;
 		const { transaction } = entry;
@@ -368,13 +377,16 @@ export class SenderRunner {
 	}
 }
 
-/** Whether details of its simulation must be hidden, since they would reveal a hidden transaction before it. */
+/**
+ * Whether details of its simulation must be hidden, since they would reveal a hidden transaction
+ * before it.
+ */
 function hidesDetails(visible: Visibility | undefined): boolean {
 	return visible?.isVisible === true && visible.behindHidden;
 }
 
 /** The error that may be shown: its code with a fixed message if details must be hidden. */
-function told(error: SimulationError, visible: Visibility): SimulationError {
+function shownError(error: SimulationError, visible: Visibility): SimulationError {
 	if (!hidesDetails(visible)) return error;
-	return { code: error.code, message: "not told while transactions before it are pending" };
+	return { code: error.code, message: "hidden while earlier transactions of its sender are pending" };
 }

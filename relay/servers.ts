@@ -27,7 +27,7 @@ import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import { STOPPING } from "./ingress/receiptWaits.ts";
 import { recordRoutesOf } from "./ingress/routes.ts";
-import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
+import type { PublicServerOptions, WaitingServers } from "./ingress/waiting.ts";
 import { askCoreState, nodeState } from "./operatorState.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 import { maxHeadAge, readinessChecks } from "./readiness.ts";
@@ -74,7 +74,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 	);
 	return createIngress(
 		{
-			...doorOf(config),
+			...serverOptionsOf(config),
 			drainMs,
 			about: { title: "Leeward relay", version: build.version },
 			place: () => placeOf(core),
@@ -145,7 +145,7 @@ function placeOf({ local, term }: EdgeParts["core"]): Pick<InfoFacts, "role" | "
 }
 
 /** The answer of a route while no core is reached. */
-const NO_CORE = jsonAnswer(503, { error: "no core can be reached, try again" }, { "retry-after": "1" });
+const NO_CORE = jsonAnswer(503, { error: "no core reachable, try again" }, { "retry-after": "1" });
 
 /** The shared transaction with this hash, from the core; null if it is not shared. */
 async function askShared(core: EdgeParts["core"], hash: string): Promise<DecodedTransaction | null> {
@@ -169,7 +169,7 @@ async function coreFacts(core: EdgeParts["core"]): Promise<Pick<InfoFacts, "bidd
 const UNKNOWN_FACTS = { bidding: null, simulation: null };
 
 /** The relay's ports and the limits of incoming connections and requests. */
-export function doorOf(config: RelayConfig): DoorOptions {
+export function serverOptionsOf(config: RelayConfig): PublicServerOptions {
 	return {
 		host: config.HOST,
 		port: config.PORT,

@@ -72,7 +72,10 @@ const HEARTBEAT_TICKS = 10;
 /** After a scan the loop pauses for at least this many times the scan's duration. */
 const SHARE = 10;
 
-/** A loop over `pass`. A trigger during a pass causes one more, since that pass may have read old state. */
+/**
+ * A loop over `pass`. A trigger during a pass causes one more, since that pass may have read old
+ * state.
+ */
 export class Loop {
 	readonly #options: LoopOptions;
 	readonly #dependencies: LoopDependencies;

@@ -32,11 +32,11 @@ export function builderAnswers(deliveries: readonly Delivery[]): string | null {
 		blocks.set(builder, answers.set(answer, [...(answers.get(answer) ?? []), block]));
 	}
 	if (blocks.size === 0) return null;
-	const told = [...blocks].map(([builder, answers]) => {
+	const texts = [...blocks].map(([builder, answers]) => {
 		const each = [...answers].map(([answer, at]) => `${DID[answer]} for ${rangeText(at)}`);
 		return `${builder} ${each.join(" and ")}`;
 	});
-	return `sent to ${counted(blocks.size, "builder")}: ${told.join(", ")}`;
+	return `sent to ${counted(blocks.size, "builder")}: ${texts.join(", ")}`;
 }
 
 /** "1 builder", "2 builders" */

@@ -17,7 +17,8 @@ export interface Client {
 	 */
 	readonly address: string;
 	/**
-	 * Lower-case address whose key signed the body (`X-Flashbots-Signature`, verified here or by a proxy that vouches), or null.
+	 * Lower-case address whose key signed the body (`X-Flashbots-Signature`, verified here or by a
+	 * proxy that vouches), or null.
 	 */
 	readonly signer: string | null;
 	/** Whether the address comes from the proxy that knows the shared secret. */
@@ -61,8 +62,8 @@ export type Unbelieved = (typeof UNBELIEVED)[number];
 
 interface AddressOptions {
 	/**
-	 * Number of proxies in front, each of which appends its client's address to `X-Forwarded-For`: 0 trusts the connection
-	 * alone, n the n-th entry from the right.
+	 * Number of proxies in front, each of which appends its client's address to `X-Forwarded-For`: 0
+	 * trusts the connection alone, n the n-th entry from the right.
 	 */
 	readonly trustProxy: number;
 	/** If set, a sender with the same `X-Boost-Auth` names the client, as its only entry. */

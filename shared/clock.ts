@@ -1,4 +1,5 @@
-// Time as a dependency: nothing else in the project reads the time or sets a timer, so that tests can control both.
+// Time as a dependency: nothing else in the project reads the time or sets a timer, so that tests
+// can control both.
 
 /** `cancel` may be called any number of times, also after the timer fired. */
 export interface Timer {

@@ -148,7 +148,7 @@ export function helpText(command: string, about: string, table: SettingTable): s
 	}
 	const options = [
 		"  --help          this text",
-		"  --print-config  the settings in force, secrets masked",
+		"  --print-config  the settings in force, with secrets masked",
 		"  --version       the version, and the commit that it was built from",
 		"  --salvage       keeps what can be read of a damaged store in DATA_DIR",
 	];
@@ -214,7 +214,10 @@ export function flag(text: string): boolean | undefined {
 	return text === "true" ? true : text === "false" ? false : undefined;
 }
 
-/** A URL with one of `schemes` ("http:"), as it is written. Unusual spellings that URL parsers accept are invalid. */
+/**
+ * A URL with one of `schemes` ("http:"), as it is written. Unusual spellings that URL parsers
+ * accept are invalid.
+ */
 export function url(...schemes: readonly string[]): (text: string) => string | undefined {
 	return (text) => {
 		if (!URL.canParse(text) || !/^[a-z]+:\/\/[^\s"\\]+$/i.test(text)) return undefined;
@@ -276,7 +279,7 @@ export function databaseUrlRow(what: string): Setting<string | undefined> {
 	const expects =
 		"a postgres:// URL of one host (for several servers a DNS name or balancer that leads to the primary)";
 	const example = "postgres://user:password@host:5432/name";
-	return { ...optional(`PostgreSQL in the place of ${what}`, expects, example, databaseUrl), secret: true };
+	return { ...optional(`PostgreSQL instead of ${what}`, expects, example, databaseUrl), secret: true };
 }
 
 /** A whole number of `what`, between `min` and `max`; `usual` is the default. */
@@ -288,21 +291,21 @@ function numberRow(help: string, what: string, min: number, max: number, usual: 
 export const SERVER_ROWS = {
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
 	DATABASE_VERIFY: row(
-		"whether the database's certificate must be valid, whatever sslmode its URL says",
+		"whether the database's certificate must be valid, regardless of its URL's sslmode",
 		"true or false",
 		"true",
 		flag,
 		"false",
 	),
 	METRICS_PORT: optional(
-		"port of its own for /metrics, reached by an address or a private name",
+		"separate port for /metrics, reached by an address or a private name",
 		"a port, 0 to 65535",
 		"9090",
 		port,
 	),
 	METRICS_TOKEN: {
 		...optional(
-			"opens /metrics on PORT to Authorization: Bearer; without it that path is not there",
+			"bearer token for /metrics on PORT; without it, PORT does not serve /metrics",
 			"any text of printable ASCII",
 			"a long random text",
 			headerText,
@@ -315,47 +318,54 @@ export const SERVER_ROWS = {
 		"12000",
 		integer(250, 30_000),
 	),
-	SLOT_SECONDS: optional("the same in seconds", "seconds, 1 to 60", "12", integer(1, 60)),
-	TX_TTL_BLOCKS: numberRow("life of a transaction", "blocks", 1, 1000, 25),
+	SLOT_SECONDS: optional("SLOT_MS in seconds", "seconds, 1 to 60", "12", integer(1, 60)),
+	TX_TTL_BLOCKS: numberRow("lifetime of a transaction", "blocks", 1, 1000, 25),
 	EXPLORER_URL: optional(
-		"a block explorer that the pages link to: /tx/HASH, /address/A and /block/N are added",
+		"block explorer that the pages link to; /tx/HASH, /address/A and /block/N are added",
 		"an http or https URL without credentials and query",
 		"https://etherscan.io",
 		explorerUrl,
 	),
-	TRUST_PROXY: numberRow("proxies in front whose X-Forwarded-For entry is believed", "a number", 0, 10, 0, 1),
+	TRUST_PROXY: numberRow(
+		"number of proxies in front whose X-Forwarded-For entry is trusted",
+		"a number",
+		0,
+		10,
+		0,
+		1,
+	),
 	MAX_CONNECTIONS_PER_CLIENT: numberRow(
-		"connections of one client at most; behind proxies its requests and websockets under way",
+		"maximum connections of a client; behind proxies, its requests in flight and websockets",
 		"a number",
 		1,
 		10_000,
 		256,
 	),
-	MAX_BODY_BYTES: numberRow("size of a request at most", "bytes", 1024, 67_108_864, 2_097_152),
-	MAX_BATCH: numberRow("entries of a batch at most", "a number", 1, 10_000, 1_000),
+	MAX_BODY_BYTES: numberRow("maximum size of a request", "bytes", 1024, 67_108_864, 2_097_152),
+	MAX_BATCH: numberRow("maximum entries of a batch", "a number", 1, 10_000, 1_000),
 	RATE_LIMIT_RPS: row(
-		"requests a second of each client, with ten seconds' worth of burst",
+		"requests per second of each client, with a burst of ten seconds' worth",
 		"a number, 0 (no limit) to 1000000",
 		"100",
 		integer(0, 1_000_000),
 		"100",
 	),
 	SIGNATURE_HIDING: row(
-		"which transactions eth_getTransactionByHash shows with gasPrice, v, r, s and yParity as 0x0",
-		"always, or pending (what is mined or was never private is shown as the node shows it)",
+		"transactions that eth_getTransactionByHash shows with gasPrice, v, r, s and yParity as 0x0",
+		"always (all), or pending (only pending private ones)",
 		"pending",
 		oneOf(SIGNATURE_HIDING),
 		"always",
 	),
 	DRAIN_SECONDS: numberRow(
-		"over which a stop closes websockets, a few at a time; SIGKILL must come ten seconds later",
+		"time over which websockets are closed on shutdown; allow 10 s more before SIGKILL",
 		"seconds",
 		0,
 		300,
 		20,
 	),
 	LOG_LEVEL: row<LogLevel>(
-		"what is logged",
+		"lowest level that is logged",
 		`one of ${LOG_LEVELS.join(", ")}`,
 		"info",
 		oneOf(LOG_LEVELS),
@@ -380,7 +390,7 @@ const TRACES_SAMPLERS = [
 export function traceRows(service: string) {
 	return {
 		OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-			"collector that traces go to, by OTLP over HTTP as JSON (its /v1/traces); without it nothing is traced",
+			"collector of traces, by OTLP over HTTP as JSON (its /v1/traces); without it nothing is traced",
 			"an http or https URL",
 			"http://127.0.0.1:4318",
 			url("http:", "https:"),
@@ -395,21 +405,21 @@ export function traceRows(service: string) {
 			secret: true,
 		},
 		OTEL_SERVICE_NAME: row(
-			"this process's name in traces",
+			"name of this process in traces",
 			"any text of printable ASCII",
 			service,
 			headerText,
 			service,
 		),
 		OTEL_TRACES_SAMPLER: row(
-			"which submissions are traced; parentbased_ does as boost has done for the same one",
+			"sampler of submissions; parentbased_ follows boost's decision",
 			`one of ${TRACES_SAMPLERS.join(", ")}`,
 			"parentbased_traceidratio",
 			oneOf(TRACES_SAMPLERS),
 			"parentbased_always_on",
 		),
 		OTEL_TRACES_SAMPLER_ARG: row(
-			"the part of them, for the samplers by ratio",
+			"fraction that is traced, for samplers by ratio",
 			"a number, 0 to 1",
 			"0.1",
 			ratio,

@@ -32,11 +32,12 @@ export function internalUrl({
 	port,
 	interfaces = networkInterfaces(),
 }: InternalUrlSources): string {
-	// https://fly.io/docs/machines/runtime-environment/ and https://devcenter.heroku.com/articles/dyno-dns-service-discovery
-	const told = env.FLY_PRIVATE_IP ?? env.HEROKU_DNS_DYNO_NAME;
+	// https://fly.io/docs/machines/runtime-environment/ and
+	// https://devcenter.heroku.com/articles/dyno-dns-service-discovery
+	const privateName = env.FLY_PRIVATE_IP ?? env.HEROKU_DNS_DYNO_NAME;
 	const found = Object.values(interfaces)
 		.flatMap((addresses) => addresses ?? [])
 		.find(({ address, family, internal }) => family === "IPv4" && !internal && PRIVATE.test(address));
-	const named = told ?? (ALL.has(host) ? (found?.address ?? "127.0.0.1") : host);
+	const named = privateName ?? (ALL.has(host) ? (found?.address ?? "127.0.0.1") : host);
 	return `http://${named.includes(":") ? `[${named}]` : named}:${port}`;
 }

@@ -23,8 +23,9 @@ export interface Component {
 export const COMPONENT_STOP_MS = 8_000;
 
 /**
- * Combines components: they are started in the order given and stopped in reverse order. If a start fails, those already
- * started are stopped. A component that hangs or fails at its stop does not keep the others from stopping.
+ * Combines components: they are started in the order given and stopped in reverse order. If a start
+ * fails, those already started are stopped. A component that hangs or fails at its stop does not
+ * keep the others from stopping.
  */
 export function sequence(
 	name: string,
@@ -42,7 +43,7 @@ export function sequence(
 			try {
 				await withDeadline(clock, `stop of ${task}`, stopMs, () => component.stop());
 			} catch (thrown) {
-				log.error("a part did not stop as it should", { task, fault: safeError(thrown) });
+				log.error("component did not stop cleanly", { task, fault: safeError(thrown) });
 			}
 		}
 	};
@@ -69,7 +70,7 @@ export function sequence(
 }
 
 /** A component that needs no start, only a stop. */
-export function sink(name: string, stop: () => Promise<void>): Component {
+export function onStop(name: string, stop: () => Promise<void>): Component {
 	return { name, start: async () => {}, stop };
 }
 
@@ -147,8 +148,8 @@ interface StopDependencies {
 }
 
 /**
- * Stops `component` on the first SIGTERM or SIGINT and then calls `exit` with 0, or with 1 when the stop took
- * longer than `limitMs`. Further signals are ignored: hosts send several.
+ * Stops `component` on the first SIGTERM or SIGINT and then calls `exit` with 0, or with 1 when the
+ * stop took longer than `limitMs`. Further signals are ignored: hosts send several.
  */
 export function stopOnSignals(component: Component, dependencies: StopDependencies): void {
 	const stop = stopOnce(component, dependencies);
@@ -156,7 +157,10 @@ export function stopOnSignals(component: Component, dependencies: StopDependenci
 	process.on("SIGINT", stop);
 }
 
-/** Stops `component` when the channel to the parent closes. Signals are ignored, since the parent gets them too. */
+/**
+ * Stops `component` when the channel to the parent closes. Signals are ignored, since the parent
+ * gets them too.
+ */
 export function stopOnParent(component: Component, dependencies: StopDependencies): void {
 	const stop = stopOnce(component, dependencies);
 	process.on("disconnect", () => stop("disconnect"));
@@ -179,7 +183,7 @@ function stopOnce(component: Component, dependencies: StopDependencies): (signal
 				exit(0);
 			},
 			(thrown: unknown) => {
-				log.error("stop did not finish in time", { fault: safeError(thrown) });
+				log.error("shutdown did not finish in time", { fault: safeError(thrown) });
 				exit(1);
 			},
 		);

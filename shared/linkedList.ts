@@ -1,5 +1,6 @@
-// A linked list for values that are added and removed thousands of times a second. A Set that is used so keeps removed entries
-// alive until a full garbage collection; a removed node of this list refers to nothing.
+// A linked list for values that are added and removed thousands of times a second. A Set that is
+// used so keeps removed entries alive until a full garbage collection; a removed node of this list
+// refers to nothing.
 
 /** A value in a list, for {@link LinkedList.remove}. */
 interface Listed<T> {

@@ -1,5 +1,5 @@
-// Structured logs with a closed list of fields, so that raw transactions, signatures, keys and texts of other servers cannot get
-// into them.
+// Structured logs with a closed list of fields, so that raw transactions, signatures, keys and
+// texts of other servers cannot get into them.
 
 import { type DestinationStream, pino } from "pino";
 
@@ -10,9 +10,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** The only fields a log line may carry. Times in ms, sizes in bytes, wei as decimal strings. */
 export interface LogFields {
 	readonly hash?: string;
-	/**
-	 * The id of the request, see requestId.ts. For a transaction it is the id of its submission.
-	 */
+	/** The id of the request, see requestId.ts. For a transaction it is the id of its submission. */
 	readonly request?: string | undefined;
 	readonly block?: number;
 	readonly upstream?: string;

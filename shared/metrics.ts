@@ -16,7 +16,7 @@ export function processMetrics(version: string): Metrics {
 	metrics.watchProcess();
 	metrics.gauges(
 		"leeward_build_info",
-		"1, for the version that runs",
+		"1, labelled with the running version",
 		[{ version, node_version: process.version }],
 		() => 1,
 	);
@@ -106,8 +106,9 @@ export class Metrics {
 }
 
 /**
- * Series by their labels. Every request counts something, so counting is done here: prom-client makes a sorted key of all
- * labels each time, which costs more than decoding a request. prom-client gets the values at each scrape.
+ * Series by their labels. Every request counts something, so counting is done here: prom-client
+ * makes a sorted key of all labels each time, which costs more than decoding a request. prom-client
+ * gets the values at each scrape.
  */
 class SeriesTable<L extends string, S> {
 	readonly #names: readonly L[];

@@ -72,7 +72,10 @@ export interface Terms<P extends OwnedPath = OwnedPath> extends OwnerOptions {
  */
 export const MAX_OWNERS = 8;
 
-/** The owners after one more submission: the same array if it changes nothing. The same address counts once. */
+/**
+ * The owners after one more submission: the same array if it changes nothing. The same address
+ * counts once.
+ */
 export function withOwner<P extends OwnedPath>(
 	owners: readonly Owner<P>[],
 	owner: Owner<P>,
@@ -190,7 +193,7 @@ export function standingCount(owners: readonly Owner[]): number {
 /** The rules in force: the strictest path, and the options that all owners agree on. */
 export function termsOf<P extends OwnedPath>(owners: readonly Owner<P>[]): Terms<P> {
 	const [first] = owners;
-	if (first === undefined) throw new RangeError("a transaction without an owner");
+	if (first === undefined) throw new RangeError("transaction without an owner");
 	const { paths, refundRecipient, referrer, isHidden, builders } =
 		owners.length === 1 ? first : owners.reduce(merged);
 	const path = paths.length === 1 ? (paths[0] as P) : strictest(paths);

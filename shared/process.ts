@@ -63,15 +63,19 @@ interface ProcessInput {
 }
 
 /**
- * A supervisor starts its child with this option. The child then stops when the channel to its parent closes, and
- * ignores signals, which hosts and terminals send to all processes at once: parent and child must stop in order.
+ * A supervisor starts its child with this option. The child then stops when the channel to its
+ * parent closes, and ignores signals, which hosts and terminals send to all processes at once:
+ * parent and child must stop in order.
  */
 export const SUPERVISED = "--supervised";
 /** Message that a supervised child sends to its parent once it has started. */
 export const STARTED = "started";
 
 const OPTIONS: readonly string[] = ["--help", "--print-config", "--version", "--salvage"];
-/** The oldest major version of Node with security fixes. https://nodejs.org/en/about/previous-releases */
+/**
+ * The oldest major version of Node with security fixes.
+ * https://nodejs.org/en/about/previous-releases
+ */
 const LEAST_NODE = 22;
 const KEEP_ALIVE_MS = 2 ** 30;
 /** A heap larger than this may at most double between two collections. */
@@ -104,7 +108,9 @@ function boundHeap(): void {
 	setFlagsFromString(`--heap-growing-percent=${percent}`);
 }
 
-/** Resolves when the process has started, or has printed what an option asked for; never rejects. */
+/**
+ * Resolves when the process has started, or has printed what an option asked for; never rejects.
+ */
 export async function runProcess<Config extends ProcessConfig>(
 	kind: ProcessKind<Config>,
 	input: ProcessInput,
@@ -152,15 +158,15 @@ async function run<Config extends ProcessConfig>(
 		log.warn(`Node ${process.versions.node} is out of support: use Node 22 or 24`);
 	}
 	for (const [setting, meant] of misspelled(kind.settings, env)) {
-		log.warn(`an unknown setting has no effect: did you mean ${meant}?`, { setting });
+		log.warn(`unknown setting has no effect: did you mean ${meant}?`, { setting });
 	}
 	for (const [task, native] of Object.entries(nativeBindings())) {
 		if (native) log.info("native code loaded", { task, native });
-		else log.warn("native code is not loaded: slow JavaScript runs in its place", { task, native });
+		else log.warn("native code not loaded: using slow JavaScript", { task, native });
 	}
 	if (hasPackage(KZG_PACKAGE)) log.info("native code loaded", { task: "kzg", native: true });
 	else
-		log.warn("native code is not loaded: blobs are taken with cell proofs alone, unverified", {
+		log.warn("native code not loaded: accepting only blobs with cell proofs, unverified", {
 			task: "kzg",
 			native: false,
 		});
@@ -171,7 +177,7 @@ async function run<Config extends ProcessConfig>(
 		metrics: processMetrics(VERSION),
 		traces,
 		onLost() {
-			log.error("the store is another process's now, ending");
+			log.error("another process has the store, exiting");
 			exit(1);
 		},
 	});
@@ -218,7 +224,10 @@ function print(text: string): void {
 
 const require = createRequire(import.meta.url);
 
-/** Whether `secp256k1` and `keccak` are backed by their native add-ons in this process. Never throws. */
+/**
+ * Whether `secp256k1` and `keccak` are backed by their native add-ons in this process. Never
+ * throws.
+ */
 function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boolean } {
 	return { secp256k1: isNative("secp256k1"), keccak: isNative("keccak") };
 }

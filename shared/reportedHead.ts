@@ -4,7 +4,7 @@
 
 import type { Clock } from "./clock.ts";
 
-export interface ToldHeadOptions {
+export interface ReportedHeadOptions {
 	/**
 	 * How long the source of the highest number must report a lower one until we accept that, in
 	 * ms.
@@ -14,8 +14,8 @@ export interface ToldHeadOptions {
 	readonly otherMs: number;
 }
 
-export class ToldHead {
-	readonly #options: ToldHeadOptions;
+export class ReportedHead {
+	readonly #options: ReportedHeadOptions;
 	readonly #clock: Clock;
 	#number: number | null = null;
 	/** The source that reported it last. */
@@ -23,7 +23,7 @@ export class ToldHead {
 	/** A lower number, reported without a break since `since` (monotonic ms). */
 	#less: { readonly number: number; readonly by: string; readonly since: number } | null = null;
 
-	constructor(options: ToldHeadOptions, dependencies: { readonly clock: Clock }) {
+	constructor(options: ReportedHeadOptions, dependencies: { readonly clock: Clock }) {
 		this.#options = options;
 		this.#clock = dependencies.clock;
 	}

@@ -43,7 +43,10 @@ export function requestIdOf(header: string | readonly string[] | undefined): str
 	return typeof header === "string" && VALID.test(header) ? header : newRequestId();
 }
 
-/** The ids of a websocket's messages: the id of its upgrade, cut to 48 characters, and the number of the message. */
+/**
+ * The ids of a websocket's messages: the id of its upgrade, cut to 48 characters, and the number of
+ * the message.
+ */
 export class MessageIds {
 	readonly #connection: string;
 	#count = 0;

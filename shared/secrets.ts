@@ -17,7 +17,10 @@ const PLAIN_WORDS =
 const LEAST_CHARS = 4;
 const LONG_CHARS = 12;
 
-/** Top-level domains of providers' and private networks' hosts. Others are cut only with a port or path. */
+/**
+ * Top-level domains of providers' and private networks' hosts. Others are cut only with a port or
+ * path.
+ */
 const DOMAINS =
 	"com|net|org|io|dev|xyz|app|cloud|network|tech|co|ai|finance|pro|me|us|eu|de|uk|fr|nl|ch|fi|info|build|rocks|foundation|gg|sh|so|zone|host|site|online|systems|link|internal|local|localdomain|lan|svc|fly|test|example|invalid";
 const LABELS = "[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?){1,8}";
@@ -105,14 +108,19 @@ function host(found: string): string {
 	return `${found.slice(0, found.lastIndexOf(" "))} ${CUT.host}`;
 }
 
-/** Whether it looks like a key made at random: digits among letters of both cases, again and again. */
+/**
+ * Whether it looks like a key made at random: digits among letters of both cases, again and again.
+ */
 function isRandom(word: string): boolean {
 	if (/^0x/i.test(word)) return false;
 	const digits = word.match(/\d+/g)?.length ?? 0;
 	return digits >= 3 && /[a-z]/.test(word) && /[A-Z]/.test(word);
 }
 
-/** The URLs' hosts, credentials, and parts of path and query, as one pattern; null if there are none. */
+/**
+ * The URLs' hosts, credentials, and parts of path and query, as one pattern; null if there are
+ * none.
+ */
 function ownParts(
 	urls: readonly string[],
 ): { readonly pattern: RegExp; readonly names: ReadonlyMap<string, string> } | null {

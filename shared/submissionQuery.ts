@@ -129,7 +129,7 @@ function flashbotsOnly(
 	if (hints.some((hint) => !HINTS.includes(hint))) throw badParameter("hint", `one of ${HINTS.join(", ")}`);
 	const isShown = hints.some((hint) => SHOWN.includes(hint));
 	if (!isShown && hints.includes("logs"))
-		throw badParameter("hint", "calldata beside logs: searchers see all but the signature, or nothing");
+		throw badParameter("hint", "calldata with logs: searchers see everything but the signature, or nothing");
 	if (flag(query, "useMempool"))
 		throw badParameter("useMempool", "false: nothing goes to the public mempool");
 	const builders = query.getAll("builder");
@@ -152,7 +152,7 @@ function refund(query: URLSearchParams): Pick<SubmissionQuery, "refundRecipient"
 	const values = query.getAll("refund");
 	if (values.length === 0) return { refundRecipient: own, refundPercent: null };
 	if (values.length > 1) throw badParameter("refund", "one recipient");
-	if (own !== null) throw badParameter("refund", "no refundRecipient beside it");
+	if (own !== null) throw badParameter("refund", "no refundRecipient with it");
 	const [, recipient, percent] = /^(0x[0-9a-f]{40}):(\d{1,3})$/i.exec(values[0] ?? "") ?? [];
 	const refundRecipient = parseAddress(recipient ?? "");
 	if (refundRecipient === null) throw badParameter("refund", "an address and a percent: 0x…:90");
@@ -206,7 +206,7 @@ export function withoutAgain(search: string): string {
 
 function referrer(query: URLSearchParams): string | null {
 	const [own, origin] = [single(query, "referrer"), single(query, "originId")];
-	if (own !== null && origin !== null) throw badParameter("originId", "no referrer beside it");
+	if (own !== null && origin !== null) throw badParameter("originId", "no referrer with it");
 	const value = own ?? origin;
 	if (value === null || value === "") return null;
 	if ([...value].length > MAX_REFERRER_LENGTH) {

@@ -59,7 +59,7 @@ const DEFAULT_LIMITS = {
 	maxBytesPerClient: 8 * 1024 * 1024,
 };
 
-const TOO_MANY = "too many calls wait already, ask for its receipt";
+const TOO_MANY = "too many calls are waiting, poll for its receipt";
 
 /** All waits of the process. */
 export class SyncWaits<Call extends SyncCall = SyncCall> {
@@ -115,11 +115,14 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 				(receipt) => end(() => resolve(receipt)),
 				(thrown: unknown) => end(() => reject(thrown)),
 			);
-			life.onGone(() => stop("its client has gone"));
+			life.onGone(() => stop("its client disconnected"));
 		});
 	}
 
-	/** Ends all waits and refuses later ones, since the process stops. Their transactions are not affected. */
+	/**
+	 * Ends all waits and refuses later ones, since the process stops. Their transactions are not
+	 * affected.
+	 */
 	close(): void {
 		this.#closed = true;
 		for (const stop of [...this.#open]) stop(this.#stopping);
@@ -148,13 +151,16 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 
 /** One block time of Ethereum, and time for a node to have the receipt. */
 const DEFAULT_MS = 20_000;
-/** Below the 30 s of routers and the dispatcher's 28 s, so that the caller gets the answer of this file. */
+/**
+ * Below the 30 s of routers and the dispatcher's 28 s, so that the caller gets the answer of this
+ * file.
+ */
 const MAX_MS = 25_000;
 
 /**
- * The timeout in ms. The EIP's table says QUANTITY while its examples and clients use a number, so both are accepted. It
- * requires the default for an invalid one. Clients ask for up to three slots (36 s on mainnet); more than the maximum
- * counts as the maximum.
+ * The timeout in ms. The EIP's table says QUANTITY while its examples and clients use a number, so
+ * both are accepted. It requires the default for an invalid one. Clients ask for up to three slots
+ * (36 s on mainnet); more than the maximum counts as the maximum.
  */
 export const syncTimeoutMs = z
 	.union([z.number(), z.string()])
@@ -183,14 +189,14 @@ export function notSoon(hash: string, why: string): RpcError {
 
 /** Why a transaction can't be mined soon, for {@link notSoon}. */
 export const WHY_NOT_SOON = {
-	nonceGap: "a missing nonce: it goes out when the gap before it closes",
-	behindHeld: "one before it that is held",
+	nonceGap: "a missing nonce: it is sent when the gap closes",
+	behindHeld: "an earlier transaction that is not sent",
 	/** By the stage in which it ended. */
 	ended: {
 		REPLACED: "its replacement",
 		CANCELLED: "its cancellation",
 		EXPIRED: "its expiry",
-		DROPPED: "another one that used its nonce",
+		DROPPED: "another transaction with its nonce",
 	} satisfies Record<(typeof ENDED_STAGES)[number], string> as Readonly<Record<string, string | undefined>>,
 } as const;
 

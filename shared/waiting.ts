@@ -48,7 +48,7 @@ export async function untilDone<T>(
 	discard: (late: T) => void = () => {},
 ): Promise<T> {
 	const begun = clock.monotonic();
-	let told: string | null = null;
+	let logged: string | null = null;
 	let silenceMs = 0;
 	let silentUntil = begun;
 	for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
@@ -64,10 +64,10 @@ export async function untilDone<T>(
 		}
 		await onFailure(reason);
 		const now = clock.monotonic();
-		if (reason !== told || now >= silentUntil) {
-			silenceMs = reason === told ? Math.min(2 * silenceMs, LONGEST_SILENCE_MS) : FIRST_SILENCE_MS;
+		if (reason !== logged || now >= silentUntil) {
+			silenceMs = reason === logged ? Math.min(2 * silenceMs, LONGEST_SILENCE_MS) : FIRST_SILENCE_MS;
 			silentUntil = now + silenceMs;
-			told = reason;
+			logged = reason;
 			tell({ reason, fault, ms: Math.round(now - begun) });
 		}
 		await pause(clock, pauseMs, stopped);

@@ -1,17 +1,23 @@
-// Tests the layout against tables: which file may import which, and what no file may hold. The checker is pure, and
-// must fail on made-up files before it reads the real ones.
+// Tests the layout against tables: which file may import which, and what no file may hold. The
+// checker is pure, and must fail on made-up files before it reads the real ones.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { filesOf, type Imported, importsOf } from "./support/sources.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDERS = ["relay", "boost-proxy", "shared", "test"];
 const MAX_LINES = 500;
+/** Columns, with two for a tab as Biome counts. */
+const MAX_COMMENT = 100;
+const MAX_CODE = 110;
 
-/** A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone. */
+/**
+ * A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone.
+ */
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/", "type:relay/inclusion/"],
@@ -30,7 +36,8 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The searchers' side: its own folder, and what it stands on.
 	[/^relay\/market\//, PER_BUNDLE],
-	// What clients ask is answered by all stages, and the transactions tell builders who must forget one.
+	// What clients ask is answered by all stages, and the transactions tell builders who must forget
+	// one.
 	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/"]],
 	[/^relay\/transactions\//, ["relay/domain/", "shared/", "type:relay/broadcast/"]],
 	// The stages: each its own folder, never each other.
@@ -61,13 +68,17 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	],
 	[/^boost-proxy\/config\.ts$/, [...BOOST, "boost-proxy/dialects/"]],
 	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],
-	// What judges the relay must not be made of it; only the time, command lines and the table of forks are everybody's.
+	// What judges the relay must not be made of it; only the time, command lines and the table of
+	// forks are everybody's.
 	[/^test\/devnet\/main\.ts$/, ["test/", "relay/", "shared/", "boost-proxy/"]],
 	[/^test\/devnet\//, ["shared/clock.ts", "shared/commandLine.ts", ...FORKS]],
 	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/"]],
 ];
 
-/** Of these folders one file makes the rest: only that one is imported from outside, and of the others their types. */
+/**
+ * Of these folders one file makes the rest: only that one is imported from outside, and of the
+ * others their types.
+ */
 const DOORS: readonly (readonly [folder: string, door: string])[] = [
 	["relay/transactions/", "relay/transactions/transactions.ts"],
 ];
@@ -76,7 +87,10 @@ const DOORS: readonly (readonly [folder: string, door: string])[] = [
 const REGISTRIES = ["relay/ingress/methods", "relay/simulation/engines"];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
-/** What is run: the two processes, the one that runs both behind one port, and the command that asks them. */
+/**
+ * What is run: the two processes, the one that runs both behind one port, and the command that asks
+ * them.
+ */
 const MAIN = /^(relay\/main|boost-proxy\/(main|pair)|shared\/why\/main)\.ts$/;
 
 /** What others may ask of the pool, as its type for readers says: everything else changes it. */
@@ -92,7 +106,10 @@ const mayChangeTransactions = (path: string) =>
 const HTTP_CLIENT = "shared/outgoing/httpClient.ts";
 const ONE_CLIENT = `only ${HTTP_CLIENT} makes requests by undici`;
 
-/** What must not stand in a file's code (texts and comments left out); where it may all the same; the rule. */
+/**
+ * What must not stand in a file's code (texts and comments left out); where it may all the same;
+ * the rule.
+ */
 const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
 	[
 		/\bprocess\.(env|exit)\b/,
@@ -147,42 +164,26 @@ function violations(path: string, text: string): string[] {
 	const found: string[] = [];
 	const lines = text.replace(/\n$/, "").split("\n");
 	if (lines.length > MAX_LINES) found.push(`${lines.length} lines, ${MAX_LINES} at most`);
+	// Biome breaks code, but neither comments, texts nor patterns.
+	const code = text.replace(TEXTS, (one) => one.replace(/[^\n]+/g, "")).split("\n");
+	for (const [i, line] of lines.entries()) {
+		const isComment = /^\s*(?:\/\/|\/?\*)/.test(line);
+		const [width, most] = isComment ? [widthOf(line), MAX_COMMENT] : [widthOf(code[i] ?? ""), MAX_CODE];
+		if (width > most && !UNBREAKABLE.test(line))
+			found.push(`line ${i + 1} has ${width} columns, ${most} at most`);
+	}
 	if (!/^\/\/ \S/.test(text)) found.push("the file does not open with a // comment");
 	const name = posix.basename(path);
 	if (/^(utils?|helpers?|common|types)\b/i.test(name)) found.push(`${name} says nothing of what is in it`);
 	if (name === "index.ts" && !REGISTRIES.includes(posix.dirname(path)))
 		found.push("index.ts is for registries");
 	// This file spells out what it forbids.
-	const code = path === "test/architecture.test.ts" ? "" : withoutTexts(text);
-	for (const [pattern, excused, rule] of CODE) if (pattern.test(code) && !excused(path)) found.push(rule);
+	const searched = path === "test/architecture.test.ts" ? "" : withoutTexts(text);
+	for (const [pattern, excused, rule] of CODE) if (pattern.test(searched) && !excused(path)) found.push(rule);
 	for (const imported of importsOf(text)) {
 		const fault = importFault(path, imported);
 		if (fault !== null) found.push(fault);
 	}
-	return found;
-}
-
-interface Imported {
-	readonly from: string;
-	readonly typesOnly: boolean;
-}
-
-/** Static imports and re-exports, imports for their effect, and dynamic ones. */
-function importsOf(text: string): Imported[] {
-	const found: Imported[] = [];
-	for (const [, what = "", from = ""] of text.matchAll(
-		/^(?:import|export)\s+([^;"'`]*?)\s*from\s+"([^"]+)"/gm,
-	)) {
-		const named = /^\{([\s\S]*)\}$/
-			.exec(what)?.[1]
-			?.split(",")
-			.map((one) => one.trim());
-		const typesOnly =
-			what.startsWith("type ") || (named?.every((one) => one === "" || one.startsWith("type ")) ?? false);
-		found.push({ from, typesOnly });
-	}
-	for (const [, from = ""] of text.matchAll(/^import\s+"([^"]+)"/gm)) found.push({ from, typesOnly: false });
-	for (const [, from = ""] of text.matchAll(/\bimport\("([^"]+)"\)/g)) found.push({ from, typesOnly: false });
 	return found;
 }
 
@@ -221,10 +222,19 @@ const DEPENDENCIES = new Set(
 	),
 );
 
-/** The code alone: comments and what stands in quotation marks are taken out, lines stay. */
+/** Comments, and what stands in quotation marks. */
+const TEXTS = /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/\*[\s\S]*?\*\/|\/\/.*/g;
+
+/** A comment of one address, or a line with a long regular expression. */
+const UNBREAKABLE = /^\s*(?:\/\/|\*) \S+$|^\s*\/[^/*]|\/\S.{60,}\/[dgimsuy]*[,;.)]/;
+
+/** The code alone; lines and columns stay. */
 function withoutTexts(text: string): string {
-	const texts = /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/\*[\s\S]*?\*\/|\/\/.*/g;
-	return text.replace(texts, (one) => one.replace(/[^\n]/g, " "));
+	return text.replace(TEXTS, (one) => one.replace(/[^\n]/g, " "));
+}
+
+function widthOf(line: string): number {
+	return line.replaceAll("\t", "  ").length;
 }
 
 /** Made-up files, and what each must be told. */
@@ -391,62 +401,6 @@ const SOUND: readonly (readonly [string, string])[] = [
 test("the checker leaves sound files alone", () => {
 	for (const [path, text] of SOUND) assert.deepEqual(violations(path, text), [], path);
 });
-
-/** The texts of all files of `folder` by their paths; one that is not built yet is not there. */
-function filesOf(folder: string): Map<string, string> {
-	if (!existsSync(join(ROOT, folder))) return new Map();
-	const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" });
-	const paths = names
-		.filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))
-		.map((name) => posix.join(folder, name.replaceAll("\\", "/")));
-	return new Map(paths.map((path) => [path, readFileSync(join(ROOT, path), "utf8")]));
-}
-
-/** The files of one circle of imports, types' too, in the order in which they import each other; null: there is none. */
-function circle(files: ReadonlyMap<string, string>): readonly string[] | null {
-	const sound = new Set<string>();
-	const visit = (path: string, way: readonly string[]): readonly string[] | null => {
-		if (way.includes(path)) return [...way.slice(way.indexOf(path)), path];
-		const text = files.get(path);
-		if (text === undefined || sound.has(path)) return null;
-		for (const { from } of importsOf(text)) {
-			const found = visit(posix.join(posix.dirname(path), from), [...way, path]);
-			if (found !== null) return found;
-		}
-		sound.add(path);
-		return null;
-	};
-	for (const path of files.keys()) {
-		const found = visit(path, []);
-		if (found !== null) return found;
-	}
-	return null;
-}
-
-const CIRCLES: readonly (readonly [Record<string, string>, readonly string[] | null])[] = [
-	[{ "a/x.ts": imports("./y.ts"), "a/y.ts": imports("./z.ts", "zod"), "a/z.ts": OPENING }, null],
-	[{ "a/x.ts": imports("./y.ts", "./z.ts"), "a/y.ts": imports("./z.ts"), "a/z.ts": OPENING }, null],
-	[{ "a/x.ts": imports("../b/x.ts"), "b/y.ts": imports("../a/x.ts") }, null],
-	[
-		{ "a/x.ts": imports("./y.ts"), "a/y.ts": `${OPENING}import type { X } from "./x.ts";\n` },
-		["a/x.ts", "a/y.ts", "a/x.ts"],
-	],
-	[
-		{ "a/w.ts": imports("./x.ts"), "a/x.ts": imports("./b/y.ts"), "a/b/y.ts": imports("../x.ts") },
-		["a/x.ts", "a/b/y.ts", "a/x.ts"],
-	],
-	[{ "a/x.ts": imports("./x.ts") }, ["a/x.ts", "a/x.ts"]],
-];
-
-test("circles of imports are seen, and nothing else is taken for one", () => {
-	for (const [files, expected] of CIRCLES) assert.deepEqual(circle(new Map(Object.entries(files))), expected);
-});
-
-for (const folder of ["relay", "boost-proxy", "shared"]) {
-	test(`no file of ${folder}/ imports itself by way of others`, () => {
-		assert.equal(circle(filesOf(folder))?.join(" -> "), undefined);
-	});
-}
 
 /** What others ask of transactions without changing one. */
 const QUESTIONS = [

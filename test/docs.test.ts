@@ -1,5 +1,5 @@
-// What the documents say, held against the code: their tables, lists, commands, links, and that they name no file that is
-// not there.
+// What the documents say, held against the code: their tables, lists, commands, links, and that
+// they name no file that is not there.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -20,6 +20,7 @@ import { MIN_FREE } from "../shared/kv/dataFolder.ts";
 import { START_PORTS } from "./devnet/startLayout.ts";
 import { docTables, outOfDate, withTables } from "./support/docTables.ts";
 import { documents, OPENRPC, ROOT } from "./support/documents.ts";
+import { messages } from "./support/messages.ts";
 
 const texts = documents();
 const all = [...texts.values()].join("\n");
@@ -64,7 +65,7 @@ test("what is out of date is named in one line, with what to run", () => {
 	});
 });
 
-test("each setting of a port is in the README's table", () => {
+test("each setting of a port is in the operators' table", () => {
 	const { ports = "" } = docTables();
 	const settings = [...Object.keys(RELAY_SETTINGS), ...Object.keys(BOOST_SETTINGS)].filter((name) =>
 		/PORT$/.test(name),
@@ -84,14 +85,22 @@ test("a changed table is noticed", () => {
 	assert.notEqual(withTables(settings), settings);
 });
 
+test("log lines are fragments: no article first, no full stop", () => {
+	const lines = messages().filter(({ kind }) => kind === "log");
+	assert.ok(lines.length > 100);
+	const broken = lines.filter(({ text }) => /^(?:an?|the) |\.$/i.test(text));
+	assert.deepEqual(broken, []);
+});
+
 test("the README is short", () => {
-	assert.ok(textOf("README.md").trimEnd().split("\n").length <= 200);
+	assert.ok(textOf("README.md").trimEnd().split("\n").length <= 100);
 });
 
 test("every document is linked from the README", () => {
 	const linked = linksOf(textOf("README.md")).map((link) => link.replace(/#.*/, ""));
+	const decisions = linksOf(textOf("docs/decisions/README.md")).map((link) => `docs/decisions/${link}`);
 	for (const path of texts.keys()) {
-		if (path !== "README.md") assert.ok(linked.includes(path), path);
+		if (path !== "README.md") assert.ok([...linked, ...decisions].includes(path), path);
 	}
 });
 

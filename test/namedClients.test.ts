@@ -1,5 +1,5 @@
-// Each sentence of README and documents that names a client or a bot is run by a test with that client, which stands beside it here; or
-// the name must go.
+// Each sentence of README and documents that names a client or a bot is run by a test with that
+// client, which stands beside it here; or the name must go.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -48,10 +48,7 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 		["Flashbots' MEV-Share client", MEV_SHARE],
 		["MEV Blocker bots can bid", MEV_BLOCKER],
 		["[cast](https://getfoundry.sh)", START],
-		["With ethers:", START],
-		["With viem:", START],
-		["MetaMask included.", METAMASK],
-		["following, refunds, MetaMask", METAMASK],
+		["refunds, ethers, viem, MetaMask", [...START, ...METAMASK]],
 		["coming from Flashbots, MEV-Share or MEV Blocker", [...MEV_SHARE, ...MEV_BLOCKER]],
 	],
 	"CONTRIBUTING.md": [["MetaMask's own code", METAMASK]],
@@ -74,6 +71,8 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 		["A bot as MEV Blocker's documentation makes it", MEV_BLOCKER],
 	],
 	"docs/wallets.md": [
+		["With ethers:", START],
+		["With viem:", START],
 		["viem and others make a new filter on it", ["integration/boost/boostFilters.test.ts"]],
 		["(ethers'", PENDING],
 		["nothing in ethers catches an error", PENDING],
@@ -100,7 +99,10 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 	],
 };
 
-/** What is said of clients: all documents but the one that says what the code is made of, and the one that says what changed. */
+/**
+ * What is said of clients: all documents but the one that says what the code is made of, and the
+ * one that says what changed.
+ */
 const texts = [...documents()].filter(([path]) => !["docs/architecture.md", "CHANGELOG.md"].includes(path));
 const isNamed = (line: string) => CLIENTS.some(([name]) => name.test(line));
 const linesOf = (text: string) => text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, "").split("\n");

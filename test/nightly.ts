@@ -1,6 +1,6 @@
-// `npm run test:nightly`: everything that takes longer than `npm test` may, within an hour: the integration tests before an edge, and
-// at length on PostgreSQL; the long forms of others (see support/length.ts); and the files that end in `.nightly.ts`, which
-// CONTRIBUTING.md lists.
+// `npm run test:nightly`: everything that takes longer than `npm test` may, within an hour: the
+// integration tests before an edge, and at length on PostgreSQL; the long forms of others (see
+// support/length.ts); and the files that end in `.nightly.ts`, which CONTRIBUTING.md lists.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,7 +1,8 @@
-// `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named, these are all `*.test.ts` but those
-// whose packages must be installed first (`npm run test:metamask`, `npm run test:python`). What takes longer ends in `.nightly.ts`:
-// see nightly.ts. With RELAY_AS=edge the relay of a whole system is an edge, and its core another process; with TEST_STORES=postgres
-// stores are in PostgreSQL (see support/engine.ts).
+// `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named,
+// these are all `*.test.ts` but those whose packages must be installed first (`npm run
+// test:metamask`, `npm run test:python`). What takes longer ends in `.nightly.ts`: see nightly.ts.
+// With RELAY_AS=edge the relay of a whole system is an edge, and its core another process; with
+// TEST_STORES=postgres stores are in PostgreSQL (see support/engine.ts).
 
 import { RELAY_AS } from "./support/engine.ts";
 import { filesAt, filesEnding, pooled, type Round, runRounds } from "./support/runner.ts";
@@ -18,10 +19,16 @@ const FIRST = [
 	"test/integration/deploy/shutdown.test.ts",
 	"test/scale/takeover.test.ts",
 ];
-/** Skips its cells where it gets no core, so it runs last, beside one process of unit tests that takes as long. */
+/**
+ * Skips its cells where it gets no core, so it runs last, beside one process of unit tests that
+ * takes as long.
+ */
 const TIMED = "test/faults/matrix.test.ts";
 const BESIDE_TIMED = /^test\/unit\/shared\//;
-/** Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so in the nightly run. */
+/**
+ * Run a second time, before an edge: what an edge forwards, follows and waits for. All others do so
+ * in the nightly run.
+ */
 const AS_EDGE = [
 	"test/integration/chain/pendingReads.test.ts",
 	"test/integration/auction/feed.test.ts",

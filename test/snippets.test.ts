@@ -1,5 +1,6 @@
-// Every block of code in the documents is run or checked by a test: by one that takes it with `snippet(document, start)` or
-// `snippets(document, language)`, or, where it is an example by its name, by that of the API reference.
+// Every block of code in the documents is run or checked by a test: by one that takes it with
+// `snippet(document, start)` or `snippets(document, language)`, or, where it is an example by its
+// name, by that of the API reference.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

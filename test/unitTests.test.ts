@@ -1,5 +1,6 @@
-// Where unit tests lie: `test/unit/FOLDER/NAME.test.ts` and `NAME.ASPECT.test.ts` test `FOLDER/NAME.ts`, so that whoever changes
-// a file finds its tests. What holds for several files is a property, and its opening comment begins with that word.
+// Where unit tests lie: `test/unit/FOLDER/NAME.test.ts` and `NAME.ASPECT.test.ts` test
+// `FOLDER/NAME.ts`, so that whoever changes a file finds its tests. What holds for several files is
+// a property, and its opening comment begins with that word.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

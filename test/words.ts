@@ -1,5 +1,5 @@
-// Finds sentences and words that a reader has to parse twice, in comments, messages and documents. Prints each line, and fails if
-// there is any.
+// Finds sentences and words that a reader has to parse twice, in comments, messages and documents.
+// Prints each line, and fails if there is any.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

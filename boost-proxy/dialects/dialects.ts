@@ -1,12 +1,15 @@
-// The conventions of each kind of fallback, by the values of FALLBACK_DIALECT, and the few error messages that boost
-// interprets.
+// The conventions of each kind of fallback, by the values of FALLBACK_DIALECT, and the few error
+// messages that boost interprets.
 
 import { parseAddress } from "../../shared/ethereum/hex.ts";
 import { hasFlashbots, keptQuery, submissionQuery } from "../../shared/submissionQuery.ts";
 import type { Dialect, DialectName } from "../domain/ports.ts";
 import type { BoostPath } from "../domain/request.ts";
 
-/** Prefixes that servers add to another's message: "INTERNAL_ERROR: existing tx with same hash" (Erigon). */
+/**
+ * Prefixes that servers add to another's message: "INTERNAL_ERROR: existing tx with same hash"
+ * (Erigon).
+ */
 const PREFIXES =
 	"(?:(?:[a-z_ ]{0,32}error|err|already_exists|call failed|transaction rejected|failed to (?:send|submit) (?:the )?(?:transaction|tx)): )*";
 /**
@@ -18,9 +21,10 @@ const POOL = "in (?:the )?(?:mem ?pool|tx ?pool|pool|cache)";
 const TX = "(?:the |this )?(?:transaction|tx)";
 
 /**
- * go-ethereum, Erigon, Reth, Nethermind: "already known" (older ones "AlreadyKnown"); older go-ethereum, Besu: "known
- * transaction[: hash]"; anvil: "transaction already imported"; OpenEthereum: "Transaction with the same hash was already
- * imported."; Erigon: "existing tx with same hash"; others: "already in mempool", "already exists".
+ * go-ethereum, Erigon, Reth, Nethermind: "already known" (older ones "AlreadyKnown"); older
+ * go-ethereum, Besu: "known transaction[: hash]"; anvil: "transaction already imported";
+ * OpenEthereum: "Transaction with the same hash was already imported."; Erigon: "existing tx with
+ * same hash"; others: "already in mempool", "already exists".
  */
 const ALREADY_KNOWN = [
 	"already ?known",
@@ -33,7 +37,10 @@ const ALREADY_KNOWN = [
 	"existing (?:transaction|tx) with (?:the )?same hash",
 ];
 
-/** go-ethereum and most; older Nethermind: "OldNonce"; OpenEthereum: "Transaction nonce is too low. Try …". */
+/**
+ * go-ethereum and most; older Nethermind: "OldNonce"; OpenEthereum: "Transaction nonce is too low.
+ * Try …".
+ */
 const NONCE_TOO_LOW = ["nonce too low", `(?:${TX} )?nonce is too low`, "oldnonce"];
 
 const alreadyKnown = phrase(ALREADY_KNOWN, END);
@@ -41,8 +48,8 @@ const alreadyKnown = phrase(ALREADY_KNOWN, END);
 const nonceTooLow = phrase(NONCE_TOO_LOW, "(?![a-z])");
 
 /**
- * Whether it means that the upstream has the transaction already. "unknown transaction", "block already known" or "a
- * transaction with the same nonce already exists" do not.
+ * Whether it means that the upstream has the transaction already. "unknown transaction", "block
+ * already known" or "a transaction with the same nonce already exists" do not.
  */
 export function isAlreadyKnown(message: string): boolean {
 	return alreadyKnown.test(start(message));
@@ -89,9 +96,10 @@ const FLASHBOTS_PATHS: Readonly<Record<BoostPath, string>> = { fast: "/fast", no
 const REFUND_PERCENT = 90;
 
 /**
- * Flashbots' −32603 messages that are verdicts, with their places in its sources: "invalid nonce" and "invalid target for
- * large tx" (sendTxToRelay), "tx not found", "tx was already cancelled", "tx has already expired" (handleCancelTx), and a
- * node's messages for a blocked hash (GetBlockedTxHash). "internal error" means that the relay behind it failed: a fault.
+ * Flashbots' −32603 messages that are verdicts, with their places in its sources: "invalid nonce"
+ * and "invalid target for large tx" (sendTxToRelay), "tx not found", "tx was already cancelled",
+ * "tx has already expired" (handleCancelTx), and a node's messages for a blocked hash
+ * (GetBlockedTxHash). "internal error" means that the relay behind it failed: a fault.
  */
 const VERDICTS = phrase(
 	[
@@ -121,7 +129,8 @@ const MAX_NAME_LENGTH = 64;
  */
 export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: false }): Dialect {
 	switch (name) {
-		// MEV Blocker, or a second relay of ours: https://docs.cow.fi/mevblocker/orderflow-originators/endpoints
+		// MEV Blocker, or a second relay of ours:
+		// https://docs.cow.fi/mevblocker/orderflow-originators/endpoints
 		case "mevblocker":
 			return {
 				name,
@@ -138,8 +147,9 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : `/tx/${hash}`),
 				isVerdict: () => false,
 			};
-		// Flashbots Protect (https://github.com/flashbots/rpc-endpoint). It answers arrays with an empty 400, and counts private
-		// transactions in the pending nonce only if the sender signed the request.
+		// Flashbots Protect (https://github.com/flashbots/rpc-endpoint). It answers arrays with an
+		// empty 400, and counts private transactions in the pending nonce only if the sender signed the
+		// request.
 		case "flashbots":
 			return {
 				name,
@@ -152,7 +162,8 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				isRevertProtected: true,
 				pages: "protect",
 				target: flashbotsTarget,
-				// Its `/fast` shows searchers in TEEs all but the signature, whatever the hints, and sends to all builders.
+				// Its `/fast` shows searchers in TEEs all but the signature, whatever the hints, and sends
+				// to all builders.
 				whyUnfit: ({ path, search }) => (path === "fast" ? beyondOwn(search) : null),
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : null),
 				isVerdict: (message) => VERDICTS.test(message.slice(0, 256)),

@@ -23,7 +23,7 @@ const ENTRY = /(?:^|,)\s*(1\.1 boost-[0-9a-f]{16})\s*(?=,|$)/g;
  */
 const MAX_BOOSTS = 8;
 const MESSAGE =
-	"no relay available: the request has come back, expected RELAY_URL and FALLBACK_URL to lead elsewhere";
+	"no relay available: the request came back to boost, expected RELAY_URL and FALLBACK_URL to point elsewhere";
 
 /** The entry of one boost process in `Via`. It is random, so that it reveals nothing. */
 export function newVia(): string {

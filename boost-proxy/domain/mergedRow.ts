@@ -1,20 +1,18 @@
 // Merges what two boost instances know of one transaction, or of one nonce. Pure.
 
 import { withOwner } from "../../shared/ownership.ts";
+import { type DeliveryState, type Presence, statesAt } from "./deliveryState.ts";
 import { isRevivable, routeOf } from "./owners.ts";
 import type { UpstreamName } from "./request.ts";
 import {
 	cancelsPendingAt,
-	type DeliveryState,
 	endRow,
 	holdersOf,
 	isEndedByUser,
 	isHolder,
 	isLive,
-	type Presence,
 	type Row,
 	setCancelPending,
-	statesAt,
 } from "./row.ts";
 
 /** Presences at an upstream, from most to least informative. */

@@ -85,20 +85,22 @@ export function joinRow(row: Row, owner: Owner<BoostPath>, by: UpstreamName): Ro
 	const owners = withOwner(row.owners, joins);
 	if (owners === row.owners) return row;
 	// The relay derives the terms itself, if it has received the requests of all other owners.
-	const isTold = by === "relay" && row.at.relay.presence === "has";
-	return { ...row, ...routeOf(owners), owners, ownersPending: row.ownersPending || !isTold };
+	const isReported = by === "relay" && row.at.relay.presence === "has";
+	return { ...row, ...routeOf(owners), owners, ownersPending: row.ownersPending || !isReported };
 }
 
 /**
- * The owner with this address has withdrawn its request. `isTold`: the relay knows that, or has
+ * The owner with this address has withdrawn its request. `isReported`: the relay knows that, or has
  * nothing of it.
  */
-export function takeBackWish(row: Row, address: string, isTold: boolean): Row {
+export function takeBackWish(row: Row, address: string, isReported: boolean): Row {
 	const owners = withoutWish(row.owners, address);
-	return { ...row, owners, ownersPending: row.ownersPending || !isTold };
+	return { ...row, owners, ownersPending: row.ownersPending || !isReported };
 }
 
-/** The relay has received `told`, which were all owners at the time. More may have joined since. */
-export function markOwnersTold(row: Row, told: Row["owners"]): Row {
-	return row.owners === told && row.ownersPending ? { ...row, ownersPending: false } : row;
+/**
+ * The relay has received `reported`, which were all owners at the time. More may have joined since.
+ */
+export function markOwnersReported(row: Row, reported: Row["owners"]): Row {
+	return row.owners === reported && row.ownersPending ? { ...row, ownersPending: false } : row;
 }

@@ -64,7 +64,9 @@ export interface Upstream {
 	readonly breaker: Breaker;
 	/** Null for our relay, which needs no translation. */
 	readonly dialect: Dialect | null;
-	/** Why transactions of `route` may never go there, as a message for the client; null if they may. */
+	/**
+	 * Why transactions of `route` may never go there, as a message for the client; null if they may.
+	 */
 	whyUnfit(route: Route): string | null;
 	/**
 	 * Sends a transaction in the upstream's dialect, in a request of boost's own. An upstream that
@@ -72,7 +74,10 @@ export interface Upstream {
 	 * open: nothing was sent.
 	 */
 	deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null>;
-	/** Sends a body of reads unchanged to `path` and classifies the answer. Null if the breaker is open. */
+	/**
+	 * Sends a body of reads unchanged to `path` and classifies the answer. Null if the breaker is
+	 * open.
+	 */
 	read(
 		body: Buffer | string,
 		options: SendOptions & {
@@ -103,7 +108,10 @@ export interface Upstream {
 	 * answer is missing.
 	 */
 	batch(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null>;
-	/** The JSON of a status page; null if the upstream is unavailable, has none, or does not answer 200 with JSON. */
+	/**
+	 * The JSON of a status page; null if the upstream is unavailable, has none, or does not answer
+	 * 200 with JSON.
+	 */
 	statusPage(hash: string, options: SendOptions): Promise<unknown>;
 }
 
@@ -113,7 +121,9 @@ export interface Upstreams {
 	readonly fallback: Upstream | null;
 }
 
-/** Reads the chain: tries the independent node, if there is one, then the relay, then the fallback. */
+/**
+ * Reads the chain: tries the independent node, if there is one, then the relay, then the fallback.
+ */
 export interface ChainReads {
 	/** Null if none of them answered all calls. */
 	batch(calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null>;
@@ -188,7 +198,7 @@ export const NO_OTHERS: OtherBoosts = {
 };
 
 /** The heads that clients may know. */
-export interface ToldHeads {
+export interface ReportedHeads {
 	/** The highest number; null if there is none. */
 	readonly height: number | null;
 	/** `by` has this head, whether or not clients have received it. */
@@ -252,11 +262,11 @@ export const TRIP_REASONS = {
 	reset: "connections are reset",
 	loop: "it leads back to boost itself",
 	timeout: "it does not answer in time",
-	httpStatus: "it answers with an error of HTTP",
+	httpStatus: "it answers with an HTTP error",
 	notJsonRpc: "it does not answer with JSON-RPC",
 	wrongHash: "it answers with another hash",
 	internal: "it fails",
-	limited: "it limits us",
+	limited: "it rate-limits boost",
 	tooLarge: "its answers are too large",
 	/** Several in a row. */
 	faults: "faults in a row",
@@ -267,11 +277,11 @@ export const TRIP_REASONS = {
 	/** The relay's head is too far behind. */
 	staleHead: "it is behind the chain",
 	/** The relay reports it, or an upstream answers a probe with an error or another chain's id. */
-	notReady: "it says that it is not ready",
+	notReady: "it reports that it is not ready",
 	/** The relay reports it, or answers while its calls to its node get no answer. */
 	node: "its node does not answer",
 	/** The probe itself threw, which is a bug. */
-	probe: "it can't be asked",
+	probe: "it can't be queried",
 	forced: "by an operator",
 } as const satisfies Readonly<Record<Fault, string>> & Readonly<Record<string, string>>;
 
@@ -308,7 +318,10 @@ export interface Breaker {
 		client: string | null,
 		attempt: (abort: Abort) => Promise<T>,
 	): Promise<T | null>;
-	/** Counts a connection that was refused to a request made elsewhere (pass-through), or an answer to one. */
+	/**
+	 * Counts a connection that was refused to a request made elsewhere (pass-through), or an answer
+	 * to one.
+	 */
 	note(attempted: Attempted): void;
 	/** Calls `listener` on each change of state or reason. */
 	onChange(listener: () => void): void;

@@ -71,8 +71,9 @@ export interface NoAnswer {
 export type TransportResult = UpstreamAnswer | NoAnswer | HttpAborted;
 
 /**
- * The result of one delivery of a transaction: `acknowledged` by its hash (`known`: the upstream had it already),
- * `rejected` with an error for the client, or no verdict, see {@link NoAnswer} and {@link HttpAborted}.
+ * The result of one delivery of a transaction: `acknowledged` by its hash (`known`: the upstream
+ * had it already), `rejected` with an error for the client, or no verdict, see {@link NoAnswer} and
+ * {@link HttpAborted}.
  */
 export type Delivery =
 	| { readonly kind: "acknowledged"; readonly known: boolean }

@@ -6,38 +6,18 @@ import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Owner } from "../../shared/ownership.ts";
+import { ABSENT, type DeliveryState, type DeliveryStates, HAS, NOWHERE, statesAt } from "./deliveryState.ts";
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
-/** How a row can end. `dropped`: its nonce was used by another transaction, or every holder rejected it for good. */
+/**
+ * How a row can end. `dropped`: its nonce was used by another transaction, or every holder rejected
+ * it for good.
+ */
 export const ENDINGS = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;
 export type Ending = (typeof ENDINGS)[number];
 
 /** `live`: it should be mined. Cancelled and replaced ones should be removed everywhere. */
 export type Desired = "live" | Ending;
-
-/**
- * Whether an upstream has it. `given`: a client's request sent it and got no verdict; it counts as `has` until the upstream denies
- * having it. `unanswered`: the reconciler sent it and got no verdict; it is sent again until there is one. `has`: acknowledged.
- * `lost`: acknowledged once, unknown there now. `rejected`: by a verdict; it may be sent again later. `abandoned`: the upstream
- * has given it up or cancelled it, and never gets it again.
- */
-export const PRESENCES = ["absent", "given", "unanswered", "has", "lost", "rejected", "abandoned"] as const;
-export type Presence = (typeof PRESENCES)[number];
-
-/** A row's delivery state at one upstream. */
-export interface DeliveryState {
-	readonly presence: Presence;
-	/** When it may be sent there again, in monotonic ms. */
-	readonly retryAt: number;
-	/** The health epoch in which `retryAt` is valid; null: in all. See {@link Moment.epoch}. */
-	readonly epoch: number | null;
-	/** Failed deliveries in a row, in this epoch. */
-	readonly faults: number;
-	/** The upstream has an earlier one of the nonce and must get this one as its replacement. */
-	readonly replacementPending: boolean;
-	/** The user ended it. The upstream may have it and must still receive the cancel. */
-	readonly cancelPending: boolean;
-}
 
 /** The observers' notes on a row, in memory only and changed in place. Times are monotonic ms. */
 export interface Notes {
@@ -49,7 +29,9 @@ export interface Notes {
 	relayAnsweredAt: number;
 	/** Whether the relay has reported that builders have it. */
 	isOut: boolean;
-	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
+	/**
+	 * How often in a row each upstream had no record of it, and how often it counted as lost there.
+	 */
 	readonly unknown: Record<UpstreamName, number>;
 	readonly losses: Record<UpstreamName, number>;
 	/** Live: when the chain was last asked. Ended by the chain: when it ended or was last checked. */
@@ -103,13 +85,19 @@ export interface NewRow {
 
 /** Immutable: `Rows` replaces it. Path, query and `softCancellations` apply to all owners. */
 export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owners"> {
-	/** Those who submitted it. Empty once it has ended, if its only owner has the row's address and has not ended it. */
+	/**
+	 * Those who submitted it. Empty once it has ended, if its only owner has the row's address and
+	 * has not ended it.
+	 */
 	readonly owners: readonly Owner<BoostPath>[];
 	/** The relay has it, but not all owners' requests and cancels, so it must get them all. */
 	readonly ownersPending: boolean;
 	/** Ended by its sender, for all owners. */
 	readonly bySender: boolean;
-	/** Its place on disk, after those of all rows that were there when it was opened; 0 if it was read from the archive. */
+	/**
+	 * Its place on disk, after those of all rows that were there when it was opened; 0 if it was read
+	 * from the archive.
+	 */
 	readonly id: number;
 	/** Length of the signed transaction; 0 if that is no longer kept. */
 	readonly bytes: number;
@@ -118,14 +106,23 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner
 	 * UNDATED} until the chain's time is known.
 	 */
 	readonly aliveUntil: number;
-	/** False if its client got an error although an upstream may have it: it is observed, but never sent again. */
+	/**
+	 * False if its client got an error although an upstream may have it: it is observed, but never
+	 * sent again.
+	 */
 	readonly acknowledged: boolean;
-	/** Client requests about it in progress; the reconciler leaves it alone until they end. In memory only. */
+	/**
+	 * Client requests about it in progress; the reconciler leaves it alone until they end. In memory
+	 * only.
+	 */
 	readonly requests: number;
 	readonly desired: Desired;
-	/** Ms since the epoch by the chain or the machine, the later; 0 while it is live, and until the chain's time is known. */
+	/**
+	 * Ms since the epoch by the chain or the machine, the later; 0 while it is live, and until the
+	 * chain's time is known.
+	 */
 	readonly endedAt: number;
-	readonly at: Readonly<Record<UpstreamName, DeliveryState>>;
+	readonly at: DeliveryStates;
 	/**
 	 * The life of its transaction: a new number whenever it arrives or is opened again, so that
 	 * answers about an earlier life are recognized. 0 once it has ended for good. In memory only.
@@ -143,37 +140,6 @@ export const UNDATED = Number.MAX_SAFE_INTEGER;
 /** The first wait after a failed delivery, doubling, and the longest one, in ms. */
 const FIRST_WAIT_MS = 1_000;
 export const MAX_WAIT_MS = 30_000;
-
-export const ABSENT: DeliveryState = Object.freeze({
-	presence: "absent",
-	retryAt: 0,
-	epoch: null,
-	faults: 0,
-	replacementPending: false,
-	cancelPending: false,
-});
-
-// Most rows use one of these few states, which saves memory.
-const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has" });
-const GIVEN: DeliveryState = Object.freeze({ ...ABSENT, presence: "given" });
-const SHARED = [ABSENT, HAS, GIVEN];
-const SHARED_PAIRS: readonly Row["at"][] = [
-	{ relay: HAS, fallback: ABSENT },
-	{ relay: ABSENT, fallback: HAS },
-	{ relay: GIVEN, fallback: ABSENT },
-	{ relay: ABSENT, fallback: ABSENT },
-].map((at) => Object.freeze(at));
-
-/** The states at both upstreams, interned where possible. */
-export function statesAt(relay: DeliveryState, fallback: DeliveryState): Row["at"] {
-	const at = { relay: shared(relay), fallback: shared(fallback) };
-	return SHARED_PAIRS.find((one) => one.relay === at.relay && one.fallback === at.fallback) ?? at;
-}
-
-function shared(one: DeliveryState): DeliveryState {
-	if (one.faults > 0 || one.epoch !== null || one.replacementPending || one.cancelPending) return one;
-	return SHARED.find(({ presence, retryAt }) => presence === one.presence && retryAt === one.retryAt) ?? one;
-}
 
 /** A point in time, for retries. */
 export interface Moment {
@@ -200,7 +166,10 @@ export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 	};
 }
 
-/** The row of a transaction that arrived, with its request in progress; `before` is what is known of its hash. */
+/**
+ * The row of a transaction that arrived, with its request in progress; `before` is what is known of
+ * its hash.
+ */
 export function openRow(
 	entry: NewRow,
 	before: Row | null,
@@ -341,7 +310,10 @@ export function markUnanswered(row: Row, by: UpstreamName, moment: Moment, atLea
 	return delayRetry(unanswered, by, moment, atLeastMs);
 }
 
-/** A delivery to `by` failed without reaching it. The wait grows with each failure, and is at least `atLeastMs`. */
+/**
+ * A delivery to `by` failed without reaching it. The wait grows with each failure, and is at least
+ * `atLeastMs`.
+ */
 export function delayRetry(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
 	const { faults, epoch } = row.at[by];
 	const before = epoch === moment.epoch ? faults : 0;
@@ -412,7 +384,10 @@ export function beginRequest(row: Row): Row {
 	return { ...row, requests: row.requests + 1 };
 }
 
-/** One request less. `acknowledged`: set by the request that submitted it: whether its client got a success. */
+/**
+ * One request less. `acknowledged`: set by the request that submitted it: whether its client got a
+ * success.
+ */
 export function endRequest(row: Row, acknowledged = row.acknowledged): Row {
 	const requests = Math.max(0, row.requests - 1);
 	return { ...row, requests, acknowledged: isLive(row) ? acknowledged : row.acknowledged };
@@ -453,8 +428,6 @@ export function reopenRow(
 	return UPSTREAMS.reduce<Row>((one, by) => setCancelPending(one, by, false), live);
 }
 
-/** No upstream has it, or had it. */
-export const NOWHERE = statesAt(ABSENT, ABSENT);
 export const NO_OWNERS: Row["owners"] = Object.freeze([]);
 /** Interned: the notes of rows that ended for good are not used. */
 const NO_NOTES: Notes = Object.freeze(newNotes(0));

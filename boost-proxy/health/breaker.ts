@@ -52,7 +52,7 @@ export interface BreakerDependencies {
 	/** Advice for the operator, derived from the last failure; null if nothing is known. */
 	readonly hint?: () => string | null;
 	/** The problem that it reported to the last probe; null: none. */
-	readonly said?: () => string | null;
+	readonly readiness?: () => string | null;
 	/** Called each time it opens. */
 	onTrip(reason: TripReason): void;
 	/** Called after each probe. */
@@ -217,7 +217,7 @@ export class UpstreamBreaker implements Breaker {
 
 	/** Only for reasons that do not show the details. */
 	get #hint(): string | null {
-		if (SAID.has(this.#reason)) return this.#dependencies.said?.() ?? null;
+		if (SAID.has(this.#reason)) return this.#dependencies.readiness?.() ?? null;
 		return SEEN.has(this.#reason) ? (this.#dependencies.hint?.() ?? null) : null;
 	}
 
@@ -337,7 +337,7 @@ export class UpstreamBreaker implements Breaker {
 			return await withDeadline(this.#clock, "probe", overdueMs, () => probe(isThorough));
 		} catch (thrown) {
 			if (thrown instanceof DeadlineError) return "timeout";
-			log.error("a probe failed by itself", { fault: safeError(thrown) });
+			log.error("probe failed unexpectedly", { fault: safeError(thrown) });
 			return "probe";
 		}
 	}

@@ -66,7 +66,7 @@ export function createHeadReference(
 			const head = await read("eth_blockNumber");
 			if (head !== null) reading = { head, at: clock.monotonic() };
 		} catch (thrown) {
-			log.error("the reference's head was not read", { fault: safeError(thrown) });
+			log.error("could not read the reference's head", { fault: safeError(thrown) });
 		}
 	};
 	const freshHead = (): bigint | null =>
@@ -83,7 +83,7 @@ export function createHeadReference(
 			if (asked === chainId) return freshHead();
 			if (chainId !== null && !isWarned) {
 				isWarned = true;
-				log.warn("the relay's head is compared with nothing: the reference is of another chain", {
+				log.warn("relay's head not compared: the reference is on another chain", {
 					chainId: chainId.toString(),
 				});
 			}

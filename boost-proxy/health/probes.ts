@@ -12,8 +12,7 @@ import { askNumber, askSubmission, failedChecks } from "./questions.ts";
  */
 const PROMPT_SHARE = 1 / 2;
 
-const NOT_OF_A_RELAY =
-	"its /readyz is a 503 that no relay wrote: the proxy in front of it has no relay that is ready";
+const NOT_OF_A_RELAY = "its /readyz is a 503 from the proxy in front of it, which has no ready relay";
 
 /**
  * Probes our relay, all within `timeoutMs`. `/readyz` must be 200: it covers the relay's node,
@@ -31,13 +30,13 @@ export function relayProbe(
 		readonly transport: Transport;
 		readonly reference: Pick<HeadReference, "head" | "headOf" | "isThirdParty">;
 		/** Called on each probe with the problem that the relay reports; null: none. */
-		readonly onSaid?: (said: string | null) => void;
+		readonly onReadiness?: (readiness: string | null) => void;
 		/** Called with each head that the relay has. */
 		readonly onHead?: (number: bigint) => void;
 		readonly clock: Clock;
 	},
 ): Probe {
-	const { transport, reference, clock, onHead, onSaid } = dependencies;
+	const { transport, reference, clock, onHead, onReadiness } = dependencies;
 	/**
 	 * Read when first needed, and again after a failed probe, since another relay may answer then.
 	 */
@@ -51,7 +50,7 @@ export function relayProbe(
 		const ready = await transport.get("/readyz", left());
 		const isRefused = ready.kind === "answered" && ready.status === 503;
 		const failed = isRefused ? failedChecks(ready.body) : [];
-		onSaid?.(failed === null ? NOT_OF_A_RELAY : saidOf(failed));
+		onReadiness?.(failed === null ? NOT_OF_A_RELAY : readinessOf(failed));
 		if (ready.kind === "failed") return ready.fault;
 		if (ready.kind === "aborted") return "reset";
 		if (failed?.some(({ name }) => name === "node") === true) return "node";
@@ -61,7 +60,7 @@ export function relayProbe(
 		// The limit applies to boost's own address, so the relay works.
 		if (head.result === "limited") return "ok";
 		if (head.result === "timeout" && isPrompt) {
-			onSaid?.("it answers /readyz at once, and its head, which it asks its node for, not in time");
+			onReadiness?.("it answers /readyz at once, but not in time for its head, which it reads from its node");
 			return "node";
 		}
 		if (head.result !== "ok") return head.result;
@@ -91,9 +90,9 @@ export function relayProbe(
 	};
 }
 
-function saidOf(failed: readonly { readonly name: string; readonly reason: string }[]): string | null {
+function readinessOf(failed: readonly { readonly name: string; readonly reason: string }[]): string | null {
 	const texts = failed.map(({ name, reason }) => `${name}: ${reason}`);
-	return texts.length === 0 ? null : `its /readyz says of ${texts.join("; of ")}`;
+	return texts.length === 0 ? null : `its /readyz reports ${texts.join("; ")}`;
 }
 
 /**

@@ -4,7 +4,10 @@ import type { Clock, Timer } from "../../shared/clock.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 
-/** The shortest time between the starts of two rounds that faults trigger, in ms: faults come in bursts. */
+/**
+ * The shortest time between the starts of two rounds that faults trigger, in ms: faults come in
+ * bursts.
+ */
 const GAP_MS = 50;
 
 export class Rounds {
@@ -92,7 +95,7 @@ export class Rounds {
 			await this.#work();
 		} catch (thrown) {
 			// Otherwise the loop would end here.
-			this.#log.error("a probe failed by itself", { fault: safeError(thrown) });
+			this.#log.error("probe failed unexpectedly", { fault: safeError(thrown) });
 			if (this.#dueAt === null) this.planNext();
 		}
 		this.#running = undefined;

@@ -112,7 +112,10 @@ const RELAPSE_STORM_SENDERS = 2;
 const MANY_REQUESTS = 16;
 /** Soon after closing, this many submissions are enough. */
 const RELAPSE_SUBMISSIONS = 4;
-/** Time without answers after which new requests wait, so that few are sent to an upstream that may be dead. */
+/**
+ * Time without answers after which new requests wait, so that few are sent to an upstream that may
+ * be dead.
+ */
 const SUSPECT_MS = 50;
 /** Time without any answer after which the probe decides, since reads alone may be slow. */
 const PROBE_SILENCE_MS = 250;

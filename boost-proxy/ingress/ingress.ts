@@ -36,9 +36,9 @@ import {
 	weightOf,
 } from "./methods.ts";
 import { clientsAnswer, ownBody } from "./ownBody.ts";
+import type { ReportedChain } from "./reportedChain.ts";
 import { isFaulty, routeOf } from "./route.ts";
 import { routingHeaders } from "./routingHeaders.ts";
-import type { ToldChain } from "./toldChain.ts";
 
 export interface IngressOptions {
 	readonly maxBatch: number;
@@ -47,7 +47,7 @@ export interface IngressOptions {
 
 export interface IngressDependencies extends Omit<BoostMethodDependencies, "read"> {
 	readonly failover: Failover;
-	readonly told: Pick<ToldChain, "checked">;
+	readonly reported: Pick<ReportedChain, "checked">;
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
@@ -267,13 +267,13 @@ export class BoostIngress {
 
 	/** Forwards a body unchanged, and its answer. */
 	#forward({ calls, batch, bytes }: RpcBody, relayOnly: boolean, state: RequestState): Promise<HttpAnswer> {
-		const { clock, failover, told } = this.#dependencies;
+		const { clock, failover, reported } = this.#dependencies;
 		const begun = clock.monotonic();
 		const ids = calls.map(({ id }) => id);
 		const forFallback = this.#forFallback(calls, relayOnly, state);
 		return failover.read({ body: bytes, ids, batch, relayOnly, forFallback }, state).then((answer) => {
 			this.#countCalls(calls, begun);
-			return passedAnswer(answer.status, told.checked(calls, batch, answer));
+			return passedAnswer(answer.status, reported.checked(calls, batch, answer));
 		});
 	}
 
@@ -296,7 +296,7 @@ export class BoostIngress {
 		);
 		this.#countCalls(sent, begun);
 		const asSent = sent.map(({ method }, i) => ({ id: ids[i], method }));
-		const checked = this.#dependencies.told.checked(asSent, batch, answer);
+		const checked = this.#dependencies.reported.checked(asSent, batch, answer);
 		const others = new Map<ReceivedCall, Buffer | string | null>();
 		for (const one of calls) {
 			if (granted.has(one)) continue;
@@ -345,9 +345,12 @@ export class BoostIngress {
 		}
 	}
 
-	/** Serializes one call again and returns its result. Throws an upstream's error as ForeignRpcError. */
+	/**
+	 * Serializes one call again and returns its result. Throws an upstream's error as
+	 * ForeignRpcError.
+	 */
 	async #call(method: string, params: readonly unknown[], state: RequestState): Promise<unknown> {
-		const { failover, told, upstreams } = this.#dependencies;
+		const { failover, reported, upstreams } = this.#dependencies;
 		const relayOnly = kindOf(method) === "relay";
 		if (relayOnly && upstreams.relay.breaker.isUnavailable && isUnserved(method))
 			throw unknownMethod(method, KNOWN_METHODS);
@@ -357,7 +360,7 @@ export class BoostIngress {
 			{ body, ids: [1], batch: false, relayOnly, forFallback },
 			unsigned(state),
 		);
-		const checked = told.checked([{ id: 1, method }], false, answer);
+		const checked = reported.checked([{ id: 1, method }], false, answer);
 		const [read] = readCalls({ kind: "answered", ...answer, body: Buffer.from(checked) }, [1]) ?? [];
 		if (read === undefined) throw unavailable("no upstream answers");
 		if (read.ok) return read.result;

@@ -57,7 +57,7 @@ const raw = { name: "raw", schema: rawBytes("a signed transaction as 0x hex") } 
 const METHODS = [
 	method({
 		name: "eth_sendRawTransaction",
-		summary: "Takes a signed transaction and delivers it privately.",
+		summary: "Accepts a signed transaction and sends it privately.",
 		params: [raw],
 		maxParamsSize: RAW_PARAMS_SIZE,
 		result: z.string(),
@@ -67,7 +67,7 @@ const METHODS = [
 	}),
 	method({
 		name: "eth_sendRawTransactionSync",
-		summary: "As eth_sendRawTransaction, but answers the receipt (EIP-7966).",
+		summary: "Like eth_sendRawTransaction, but returns the receipt (EIP-7966).",
 		params: [raw, { name: "timeoutMs", schema: syncTimeoutMs }],
 		maxParamsSize: RAW_PARAMS_SIZE,
 		result: z.record(z.string(), z.unknown()),
@@ -85,14 +85,15 @@ const METHODS = [
 	}),
 	method({
 		name: "eth_cancelTransaction",
-		summary: "Takes a pending transaction back from all who hold it.",
+		summary: "Cancels a pending transaction everywhere.",
 		params: CANCEL_PARAMS,
 		result: z.literal(true),
 		ordered: true,
 		handle([wanted, signature], { state }, { cancels, chainId }) {
 			if (signature === undefined) return cancels.cancel(wanted, state);
 			const chain = chainId();
-			if (chain === null) throw unavailable("the chain's id is not known yet, to check the signature");
+			if (chain === null)
+				throw unavailable("the chain id is not known yet, so the signature can't be checked");
 			const signer = cancelSigner(chain, wanted, signature);
 			return cancels.cancel(wanted, { ...state, caller: { ...state.caller, signer } });
 		},
@@ -124,8 +125,9 @@ export function boostMethods(dependencies: BoostMethodDependencies): MethodTable
 }
 
 /**
- * `submission`, `sync`, `cancel`: handled by the journal. `nonce`, `byHash`: merged from several sources. `read`: a read of
- * the chain, which any upstream answers. `relay`: only for our relay, never sent to a third party.
+ * `submission`, `sync`, `cancel`: handled by the journal. `nonce`, `byHash`: merged from several
+ * sources. `read`: a read of the chain, which any upstream answers. `relay`: only for our relay,
+ * never sent to a third party.
  */
 export type MethodKind = "submission" | "sync" | "cancel" | "nonce" | "byHash" | "read" | "relay";
 
@@ -153,7 +155,9 @@ const HEAVY: RelayMethod = { weight: 10, answeredWithoutId: false };
 /** Methods that subscribe or bid. */
 const ANSWERED: RelayMethod = { weight: 1, answeredWithoutId: true };
 
-/** Methods that only our relay serves. Unknown methods go there too: it answers them with an error. */
+/**
+ * Methods that only our relay serves. Unknown methods go there too: it answers them with an error.
+ */
 export const RELAY_ONLY: ReadonlyMap<string, RelayMethod> = new Map(
 	Object.entries({
 		eth_sendBundle: ANSWERED,

@@ -81,7 +81,10 @@ type PublicBreakerStatus = Omit<BreakerStatus, "inFlight" | "oldestInFlightMs">;
 /** The forced state by path. */
 const FORCES = { open: "open", close: "closed", auto: null } as const;
 
-/** `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and `/admin/auto`. */
+/**
+ * `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and
+ * `/admin/auto`.
+ */
 export function operatorRoutes(
 	/**
 	 * Without an admin token the /admin paths do not exist. Either token makes /status show the
@@ -159,7 +162,7 @@ export function upstreamCheck({
 			}
 			if (fallback === null) return { ok: false, reason: "the relay is down, and there is no fallback" };
 			if (BOOST_PATHS.every((path) => fallback.whyUnfit({ path, search: "" }) !== null)) {
-				return { ok: false, reason: "the relay is down, and the fallback may be given nothing" };
+				return { ok: false, reason: "the relay is down, and nothing may be sent to the fallback" };
 			}
 			return fallback.breaker.isUnavailable
 				? { ok: false, reason: "the relay and the fallback are down" }

@@ -9,7 +9,7 @@ import { TRIP_REASONS } from "../domain/ports.ts";
 export const ENDPOINTS: readonly Endpoint[] = [
 	{
 		path: "/fast",
-		about: "the usual one: searchers may bid for the place behind you, and you get the refund",
+		about: "the default: searchers may bid for the place behind you, and you get the refund",
 		...{ builders: "all", sharing: "likely", mayRevert: true, softCancellations: false },
 	},
 	{

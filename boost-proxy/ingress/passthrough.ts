@@ -1,5 +1,5 @@
-// Streams every request that boost does not serve itself to the relay, unparsed and with the client's address. No other
-// upstream gets these requests.
+// Streams every request that boost does not serve itself to the relay, unparsed and with the
+// client's address. No other upstream gets these requests.
 
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { Agent as TlsAgent } from "node:https";
@@ -53,7 +53,10 @@ export interface RelayPassThrough extends RequestProxy {
 	stop(): void;
 }
 
-/** Deadline for the first byte of an answer: routers in front allow 30 s. An answer that has begun has no deadline. */
+/**
+ * Deadline for the first byte of an answer: routers in front allow 30 s. An answer that has begun
+ * has no deadline.
+ */
 const FIRST_BYTE_MS = 28_000;
 /**
  * Well below the 95 s for which the relay keeps idle connections. So boost uses none that the relay
@@ -279,7 +282,7 @@ class ProxiedRequest {
 		const kind = this.#connected ? fault : "refused";
 		this.#drop(kind === "refused" ? "unavailable" : "failed");
 		if (kind === "refused") breaker.note({ outcome: "refused" });
-		log.debug("not passed through", { upstream: "relay", reason: kind });
+		log.debug("request not passed through", { upstream: "relay", reason: kind });
 		// Discards the rest of the body that http-proxy was reading.
 		request.unpipe();
 		request.resume();

@@ -6,8 +6,8 @@ import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { batchAnswer, errorAnswer, okAnswer } from "../../shared/jsonrpc/answers.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
-import { ToldHead } from "../../shared/toldHead.ts";
-import type { ToldHeads } from "../domain/ports.ts";
+import { ReportedHead } from "../../shared/reportedHead.ts";
+import type { ReportedHeads } from "../domain/ports.ts";
 import type { ReadAnswer, UpstreamName } from "../domain/request.ts";
 import { type Answer, answerOf, parsed, rounded } from "../upstream/verdict.ts";
 
@@ -39,8 +39,8 @@ const AHEAD_BLOCKS = 128;
  */
 const HEIGHT = /"result": ?"(0x[0-9a-f]{1,12})"/;
 
-export class ToldChain implements ToldHeads {
-	readonly #head: ToldHead;
+export class ReportedChain implements ReportedHeads {
+	readonly #head: ReportedHead;
 	readonly #slot: SlotLength;
 	readonly #clock: Clock;
 	/**
@@ -62,7 +62,7 @@ export class ToldChain implements ToldHeads {
 				return Math.max(OTHER_MS, OTHER_SLOTS * slot.ms);
 			},
 		};
-		this.#head = new ToldHead(waits, dependencies);
+		this.#head = new ReportedHead(waits, dependencies);
 		this.#slot = slot;
 		this.#clock = dependencies.clock;
 	}
@@ -84,9 +84,9 @@ export class ToldChain implements ToldHeads {
 
 	/** Checks the answer to one eth_blockNumber, the read that wallets make most often. */
 	#single(id: RpcId | undefined, { body, by }: ReadAnswer): Buffer | string {
-		const told = body.length <= SHORT_BYTES ? HEIGHT.exec(body.toString("latin1")) : null;
-		if (told === null) return body;
-		const number = Number(told[1]);
+		const match = body.length <= SHORT_BYTES ? HEIGHT.exec(body.toString("latin1")) : null;
+		if (match === null) return body;
+		const number = Number(match[1]);
 		const height = this.#tell(number, by);
 		return height === number ? body : (okAnswer(id, toQuantity(height)).text ?? body);
 	}

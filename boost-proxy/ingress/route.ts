@@ -1,4 +1,5 @@
-// How a body of JSON-RPC is served: forwarded to one upstream, call by call by the dispatcher, or refused.
+// How a body of JSON-RPC is served: forwarded to one upstream, call by call by the dispatcher, or
+// refused.
 
 import { oversized } from "../../shared/jsonrpc/dispatch.ts";
 import type { ReceivedCall, RpcBody } from "../../shared/jsonrpc/envelope.ts";
@@ -37,7 +38,8 @@ const DISPATCH = { kind: "dispatch" } as const;
  */
 export function routeOf({ calls, batch }: Pick<RpcBody, "calls" | "batch">, facts: RouteFacts): Route {
 	const { isWebsocket, isRelays, isRelayUnavailable } = facts;
-	// On websockets these calls use the client's own connection to the relay, which keeps their order.
+	// On websockets these calls use the client's own connection to the relay, which keeps their
+	// order.
 	if (isWebsocket && !isRelays && calls.some(({ method }) => RELAY_ONLY.has(method))) return DISPATCH;
 	if (!isRelays) {
 		const isPassable = (one: ReceivedCall) => (isFaulty(one) ? batch : facts.isComplete(one));

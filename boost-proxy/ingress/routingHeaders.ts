@@ -1,5 +1,6 @@
-// Headers that show which upstream answered, and the errors if none did. Also filters the headers of passed-through
-// requests: only boost sets the client's address, and headers that frame a body are kept.
+// Headers that show which upstream answered, and the errors if none did. Also filters the headers
+// of passed-through requests: only boost sets the client's address, and headers that frame a body
+// are kept.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { clientHeaders } from "../../shared/client.ts";
@@ -131,7 +132,7 @@ const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly re
 	refused: { status: 503, reason: "the relay cannot be reached" },
 	reset: { status: 502, reason: "the relay ended the connection" },
 	timeout: { status: 504, reason: "the relay did not answer in time" },
-	proxy: { status: 503, reason: "the proxy in front of the relay reaches none" },
+	proxy: { status: 503, reason: "the proxy in front of the relay reaches no relay" },
 };
 
 const TRIED: RoutingInfo = { answeredBy: new Set(), attempts: 1, dropped: new Set() };

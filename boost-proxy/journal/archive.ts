@@ -74,7 +74,7 @@ export class Archive {
 		try {
 			return value === null ? null : decodeArchived(hash, value);
 		} catch (thrown) {
-			this.#dependencies.log.error("a record of the journal can't be read", {
+			this.#dependencies.log.error("could not read a journal record", {
 				hash,
 				fault: safeError(thrown),
 			});
@@ -107,7 +107,7 @@ export class Archive {
 			this.#isFailing = false;
 			return read;
 		} catch (thrown) {
-			if (!this.#isFailing) log.error("the journal can't be read", { fault: safeError(thrown) });
+			if (!this.#isFailing) log.error("could not read the journal", { fault: safeError(thrown) });
 			this.#isFailing = true;
 			onFault?.();
 			throw thrown;

@@ -82,7 +82,7 @@ export class ChainBinding {
 				do await pause(clock, AGAIN_MS, signal);
 				while (!signal.aborted && !(await this.#ask(chain)));
 			} catch (thrown) {
-				log.error("the journal is of another chain", { fault: safeError(thrown) });
+				log.error("journal belongs to another chain", { fault: safeError(thrown) });
 			}
 		});
 	}
@@ -91,7 +91,9 @@ export class ChainBinding {
 		this.#stopping.abort();
 	}
 
-	/** Returns whether it is bound; throws {@link OtherChainError} if it is bound to another chain. */
+	/**
+	 * Returns whether it is bound; throws {@link OtherChainError} if it is bound to another chain.
+	 */
 	async #ask(chain: ChainReads): Promise<boolean> {
 		const [answer] = (await chain.batch([{ method: "eth_chainId", params: [] }], ASK_MS)) ?? [];
 		const found =

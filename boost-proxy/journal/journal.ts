@@ -167,7 +167,7 @@ export class Journal {
 		this.#isFailing = false;
 		this.#retry?.cancel();
 		this.#retry = null;
-		this.#dependencies.log.info("the journal is on disk again");
+		this.#dependencies.log.info("journal on disk again");
 	}
 
 	#failedFor(hash: string, writing: Writing, thrown: unknown): false {
@@ -178,7 +178,7 @@ export class Journal {
 		}
 		if (!this.#isFailing) {
 			this.#isFailing = true;
-			this.#dependencies.log.error("the journal can't be written: it is kept in memory alone", {
+			this.#dependencies.log.error("could not write the journal: keeping it in memory only", {
 				fault: safeError(thrown),
 			});
 		}

@@ -75,7 +75,7 @@ export class RowReader {
 			if (isLive(row) ? keepsBytes(row) : !isSettled(row)) whole.push(row);
 			else this.#leaveOut("has no bytes", row.hash);
 		}
-		if (this.#bad > 0) this.#log.error("records of the journal were left out", { count: this.#bad });
+		if (this.#bad > 0) this.#log.error("journal records skipped", { count: this.#bad });
 		return whole;
 	}
 
@@ -86,6 +86,6 @@ export class RowReader {
 
 	#leaveOut(why: string, hash: string, fault?: object): void {
 		this.#bad += 1;
-		this.#log.error(`a record of the journal ${why}`, { hash, ...fault });
+		this.#log.error(`journal record skipped: it ${why}`, { hash, ...fault });
 	}
 }

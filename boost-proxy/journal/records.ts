@@ -3,12 +3,11 @@
 import { archivedKey, enveloped, LATEST_MS, openEnvelope, rawIn, timeKey } from "../../shared/kv/archive.ts";
 import type { Change } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
+import { ABSENT, type DeliveryState, PRESENCES, type Presence, statesAt } from "../domain/deliveryState.ts";
 import { onlyOwner } from "../domain/owners.ts";
 import { BOOST_PATHS, type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import {
-	ABSENT,
 	cancelsPendingAt,
-	type DeliveryState,
 	ENDINGS,
 	type Ending,
 	holdersOf,
@@ -19,11 +18,8 @@ import {
 	keepsBytes,
 	NO_OWNERS,
 	newNotes,
-	PRESENCES,
-	type Presence,
 	type Row,
 	type ShownFields,
-	statesAt,
 } from "../domain/row.ts";
 
 // Keys. A row with work left has records by its id and hash, all of which are read at the start.
@@ -128,7 +124,10 @@ export function encodeBirth(row: Row, raw: Buffer): Buffer {
 	return enveloped(storedOf(row), raw);
 }
 
-/** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws if the record is malformed. */
+/**
+ * The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws if the record
+ * is malformed.
+ */
 export function decodeState(key: RowKey, value: Buffer, bytes: number): Row {
 	return rowOf(key, JSON.parse(value.toString("utf8")), bytes);
 }

@@ -59,7 +59,7 @@ async function adoptSome(
 	const moved = fresh.filter((row) => !keysOf(row).some((key) => stuck.includes(key)));
 	for (const { hash } of fresh) {
 		if (moved.some((row) => row.hash === hash)) continue;
-		log.error("a record stays in another boost instance's part, since this one has a bad record of it", {
+		log.error("record stays in another instance's part: this instance has a damaged one", {
 			hash,
 		});
 	}

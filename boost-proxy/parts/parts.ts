@@ -349,17 +349,14 @@ export class Parts implements OtherBoosts {
 			if (left === null) return;
 			if (!(await fits(left))) {
 				this.#foreign.add(part);
-				log.error(
-					"the part of another boost instance has another chain or version: its transactions are not sent",
-					{
-						store: part,
-					},
-				);
+				log.error("another instance's part has another chain or version: not sending its transactions", {
+					store: part,
+				});
 				await left.leave(false);
 				return;
 			}
 			const begun = clock.monotonic();
-			log.info("adopting the part of a boost instance that is gone", { store: part });
+			log.info("adopting the part of a stopped instance", { store: part });
 			const { open, archived } = await adopt(left, { rows, log });
 			await left.leave(true);
 			for (const { from } of open) {
@@ -367,13 +364,13 @@ export class Parts implements OtherBoosts {
 				this.#settle(from);
 			}
 			this.adopted += 1;
-			log.info("a part was adopted", {
+			log.info("part adopted", {
 				store: part,
 				count: open.length + archived,
 				ms: clock.monotonic() - begun,
 			});
 		} catch (thrown) {
-			log.warn("a part could not be adopted", { store: part, fault: safeError(thrown) });
+			log.warn("could not adopt a part", { store: part, fault: safeError(thrown) });
 			await left?.leave(false).catch(() => {});
 		}
 	}

@@ -40,7 +40,7 @@ export function seenIn(records: readonly PartRecord[], log: Logger): Seen {
 			try {
 				ended.push({ row: decodeArchived(hashIn(key), value), raw: null });
 			} catch (thrown) {
-				log.error("a record of the journal can't be read", {
+				log.error("could not read a journal record", {
 					hash: hashIn(key),
 					fault: safeError(thrown),
 				});

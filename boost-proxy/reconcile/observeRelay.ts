@@ -125,12 +125,9 @@ export class RelayObserver {
 		const answer = await this.#relay.call(call, { deadlineMs: QUESTION_MS, caller: null });
 		if (answer?.ok === false && answer.error.code === METHOD_NOT_FOUND) {
 			this.#knowsMethod = false;
-			this.#context.log.warn(
-				"the relay reports no status of many transactions at once: using the chain alone",
-				{
-					method: call.method,
-				},
-			);
+			this.#context.log.warn("relay can't report many statuses at once: using the chain alone", {
+				method: call.method,
+			});
 		}
 		return relayStages(answer);
 	}
@@ -156,7 +153,8 @@ export class RelayObserver {
 		else if (ending === "cancelled" && row.ownersPending)
 			rows.change(row.hash, (one) => markAbandoned({ ...one, ownersPending: false }, "relay"));
 		else if (ending === "cancelled" || ending === "replaced") {
-			// The relay does not report who cancelled it. Boost assumes its sender, which ends it for all owners.
+			// The relay does not report who cancelled it. Boost assumes its sender, which ends it for all
+			// owners.
 			endByUser(this.#context, row, ending, "relay");
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
 			// The relay abandoned it, but the fallback still has it.

@@ -123,6 +123,9 @@ export function relayReportsReorg({ notes, at }: Row): boolean {
 
 /** The block that ended a row has left the chain, or was never in it. */
 export function reopen({ rows, log }: ObserverContext, { hash, requestId }: Row): void {
-	log.info("a transaction that the chain ended is open again", { hash, request: requestId ?? undefined });
+	log.info("transaction reopened: the block that ended it left the chain", {
+		hash,
+		request: requestId ?? undefined,
+	});
 	rows.reopen(hash);
 }

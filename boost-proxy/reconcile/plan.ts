@@ -83,7 +83,9 @@ interface UpstreamProgress {
 	readonly health: UpstreamHealth;
 	/** An earlier nonce must be delivered there first. */
 	isBlocked: boolean;
-	/** The lowest nonce, from the account's next one on the chain upwards, that this upstream lacks. */
+	/**
+	 * The lowest nonce, from the account's next one on the chain upwards, that this upstream lacks.
+	 */
 	firstMissing: bigint | null;
 }
 
@@ -379,7 +381,10 @@ function waitsForRetry(row: Row, name: UpstreamName, time: PlanTime): boolean {
 	return row.at[name].retryAt !== NEXT_EPOCH && !isRetryDue(row, name, time);
 }
 
-/** Whether the retry wait is over, or was for an earlier epoch: an upstream has become unavailable or available since. */
+/**
+ * Whether the retry wait is over, or was for an earlier epoch: an upstream has become unavailable
+ * or available since.
+ */
 function isRetryDue({ at }: Row, name: UpstreamName, { monotonic, epoch }: PlanTime): boolean {
 	const { retryAt, epoch: validIn } = at[name];
 	return retryAt <= monotonic || (validIn !== null && validIn !== epoch);

@@ -8,7 +8,7 @@ import type { Logger } from "../../shared/log.ts";
 import { NOT_CANCELLABLE, STILL_WANTED_REASON, standingCount } from "../../shared/ownership.ts";
 import { withAgain } from "../../shared/submissionQuery.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
-import { markOwnersTold } from "../domain/owners.ts";
+import { markOwnersReported } from "../domain/owners.ts";
 import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
@@ -231,7 +231,7 @@ export class Sender {
 			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, "relay", time));
 			return;
 		}
-		this.#dependencies.rows.changeLive(hash, (one) => markHeld(markOwnersTold(one, owners), "relay"));
+		this.#dependencies.rows.changeLive(hash, (one) => markHeld(markOwnersReported(one, owners), "relay"));
 	}
 
 	#markFailed({ name, dialect }: Upstream, row: Row, delivery: Delivery): void {

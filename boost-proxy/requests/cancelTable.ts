@@ -1,5 +1,6 @@
-// Decides what boost does with a cancel by hash, from four facts: the owner, the row's state, its upstreams, and whether the relay
-// trusts boost. Also decides what follows from the upstreams' answers. Pure functions.
+// Decides what boost does with a cancel by hash, from four facts: the owner, the row's state, its
+// upstreams, and whether the relay trusts boost. Also decides what follows from the upstreams'
+// answers. Pure functions.
 
 import { standingCount, withoutWish } from "../../shared/ownership.ts";
 import { isOwner } from "../domain/owners.ts";
@@ -18,7 +19,10 @@ export interface CancelFacts {
 	/** Boost's row of the transaction; null if there is none. */
 	readonly row: Row | null;
 	readonly caller: Caller;
-	/** Whether our relay trusts boost's information about clients. Null until the relay has responded once. */
+	/**
+	 * Whether our relay trusts boost's information about clients. Null until the relay has responded
+	 * once.
+	 */
 	readonly relayKnowsClient: boolean | null;
 	readonly isRelayOut: boolean;
 }
@@ -26,16 +30,25 @@ export interface CancelFacts {
 export type CancelAction =
 	/** The relay decides, because boost has no row of this client. */
 	| "askRelay"
-	/** The client may be an owner at the relay only. The relay decides first; the owners here keep their transaction. */
+	/**
+	 * The client may be an owner at the relay only. The relay decides first; the owners here keep
+	 * their transaction.
+	 */
 	| "askRelayFirst"
 	/** Cancels the transaction at every upstream that has it. */
 	| "cancelEverywhere"
 	/** Withdraws this client's request. Other owners still want the transaction. */
 	| "takeBackWish"
-	/** The transaction has ended here. The sender's signature also ends it for the other owners at the relay. */
+	/**
+	 * The transaction has ended here. The sender's signature also ends it for the other owners at the
+	 * relay.
+	 */
 	| "cancelForAll"
 	| "isCancelled"
-	/** Refusals. `notHere`: the relay may know it, but is down. `notBelieved`: the relay does not trust boost. `notAnswered`: it has not answered yet whether it does. */
+	/**
+	 * Refusals. `notHere`: the relay may know it, but is down. `notBelieved`: the relay does not
+	 * trust boost. `notAnswered`: it has not answered yet whether it does.
+	 */
 	| "notPending"
 	| "notHere"
 	| "notBelieved"
@@ -64,7 +77,9 @@ export function cancelAction({ row, caller, relayKnowsClient, isRelayOut }: Canc
 
 /** The result of a cancel at all upstreams. */
 export interface CancelEnd {
-	/** Upstreams that cancelled, while another one cannot. They do not receive the transactions again. */
+	/**
+	 * Upstreams that cancelled, while another one cannot. They do not receive the transactions again.
+	 */
 	readonly abandonedBy: readonly UpstreamName[];
 	/** Upstreams to cancel at later, if the transactions have ended. Null if they stay live. */
 	readonly laterAt: readonly UpstreamName[] | null;
@@ -73,8 +88,9 @@ export interface CancelEnd {
 }
 
 /**
- * Returns the result for `rows` (one sender and nonce, as they are after the cancel). `byRight`: the client owns them, so they end even
- * if no upstream can be reached. `bySender`: the cancel is in the sender's name.
+ * Returns the result for `rows` (one sender and nonce, as they are after the cancel). `byRight`:
+ * the client owns them, so they end even if no upstream can be reached. `bySender`: the cancel is
+ * in the sender's name.
  */
 export function cancelEnd(
 	rows: readonly Row[],

@@ -50,7 +50,7 @@ export interface CancelsDependencies {
 /** The same text for a stranger's transaction and for one that only the relay may know. */
 const NOT_HERE = `${NOT_CANCELLABLE}; the relay, which may know it, is down: cancel it again when the relay is back`;
 const NOT_BELIEVED =
-	"the relay does not believe boost about its clients and refuses their cancels; its operator must correct BOOST_SECRET or TRUST_PROXY";
+	"the relay does not trust boost's client addresses and refuses their cancels; its operator must correct BOOST_SECRET or TRUST_PROXY";
 const NOT_ANSWERED = "the relay has not answered yet, and the journal does not have it";
 const NO_ANSWER = "the relay does not answer, and the journal does not have it";
 const ELSEWHERE = "another boost instance has it, and does not answer";
@@ -146,8 +146,8 @@ export class Cancels {
 				? await this.#checked(await reconciler.cancelAtRelay(hash, state), row, state)
 				: null;
 			if (outcome?.kind === "rejected") throw verdictError(outcome.error);
-			const isTold = outcome === null || (outcome.kind === "done" && !row.ownersPending);
-			rows.changeLive(hash, (one) => takeBackWish(one, own, isTold));
+			const isReported = outcome === null || (outcome.kind === "done" && !row.ownersPending);
+			rows.changeLive(hash, (one) => takeBackWish(one, own, isReported));
 			await rows.written(hash);
 		} finally {
 			rows.change(hash, (one) => endRequest(one));
@@ -272,8 +272,8 @@ export class Cancels {
 /** Why a cancel at the fallback is impossible. Only a fallback may have no cancel. */
 function cannotCancel([row]: readonly Row[], tx: DecodedTransaction | null): RpcError {
 	return tx === null
-		? new RpcError("rejected", `held by the fallback: send a self-transfer with nonce ${row?.nonce}`)
-		: unavailable("the fallback holds it and knows no cancel without cost");
+		? new RpcError("rejected", `the fallback has it: send a self-transfer with nonce ${row?.nonce}`)
+		: unavailable("the fallback has it and offers no free cancel");
 }
 
 function stillWanted(): RpcError {

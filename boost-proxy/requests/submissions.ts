@@ -28,6 +28,7 @@ import { CANCELLED_BY_OTHER, cancelledByOther, cancelsSoftly, type Owner } from 
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { NO_QUERY, readSubmissionQuery, withoutAgain } from "../../shared/submissionQuery.ts";
 import type { Traces } from "../../shared/tracing/traces.ts";
+import { NOWHERE } from "../domain/deliveryState.ts";
 import { hasSubmitted, isRevivable, joinRow, ownersAnew, routeOf } from "../domain/owners.ts";
 import { type Elsewhere, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
 import {
@@ -43,7 +44,6 @@ import {
 	isFinal,
 	isLive,
 	markHeld,
-	NOWHERE,
 	type Row,
 	setReplacementPending,
 	shownFields,
@@ -78,7 +78,7 @@ export type SubmissionOutcome = (typeof SUBMISSION_OUTCOMES)[number];
 const LOG_LINES: Readonly<Record<SubmissionOutcome, string>> = {
 	acknowledged: "transaction accepted",
 	known: "transaction known",
-	cancels: "soft cancel taken",
+	cancels: "soft cancel accepted",
 	rejected: "transaction refused",
 	unavailable: "transaction refused: no relay available",
 };
@@ -163,9 +163,9 @@ export class Submissions {
 			outcome = submitted.cancels ? "cancels" : "acknowledged";
 			return submitted;
 		} catch (thrown) {
-			const told = readError(thrown)?.outcome ?? outcome;
+			const stated = readError(thrown)?.outcome ?? outcome;
 			// An upstream's own error.
-			outcome = told === "foreign" ? "rejected" : told;
+			outcome = stated === "foreign" ? "rejected" : stated;
 			throw thrown;
 		} finally {
 			this.#running.delete(key);
@@ -271,7 +271,7 @@ export class Submissions {
 		const chainId = this.#dependencies.chainId();
 		if (chainId === null && ends) {
 			this.#report(state, tx.hash, "unavailable");
-			throw unavailable("the chain's id is not known yet, which a cancel or replacement is checked against");
+			throw unavailable("the chain id is not known yet, so a cancel or replacement can't be checked");
 		}
 		let rejected = chainId === null ? null : wrongChain(tx, chainId);
 		if (ends) for (const rule of OWN_FAULTS) rejected ??= rule(tx, this.#dependencies.fork());
@@ -353,7 +353,10 @@ export class Submissions {
 		throw this.#noVerdict(state, hash, agreed, came);
 	}
 
-	/** An error must be on disk before its client gets it: otherwise a restart would send the transaction again. */
+	/**
+	 * An error must be on disk before its client gets it: otherwise a restart would send the
+	 * transaction again.
+	 */
 	async #endUnacknowledged(hash: string, isOpened: boolean, past: Row | null): Promise<void> {
 		this.#endRequest(hash, isOpened, false, past);
 		await this.#written([{ hash }]);
@@ -426,7 +429,7 @@ export class Submissions {
 		return unavailable(
 			relay.breaker.isUnavailable && fallback.breaker.isUnavailable
 				? "the relay and the fallback are down"
-				: "neither the relay nor the fallback gave a verdict",
+				: "neither the relay nor the fallback accepted or rejected it",
 		);
 	}
 

@@ -35,7 +35,10 @@ export interface RowsDependencies extends JournalDependencies {
 
 /** The table's limits, with their defaults in brackets. */
 export interface RowLimits {
-	/** Life of a row from its arrival, in ms. At least half of it is left whenever the relay reports the row as live. */
+	/**
+	 * Life of a row from its arrival, in ms. At least half of it is left whenever the relay reports
+	 * the row as live.
+	 */
 	readonly ttlMs: number;
 	/** The maximum number of live rows (100 000); one client may have a sixteenth. */
 	readonly maxLive?: number;
@@ -368,7 +371,10 @@ export class Rows {
 		this.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}
 
-	/** Ends a row, or creates an ended one, to be cancelled at the upstreams `cancelAt`; see `endRow` in row.ts. */
+	/**
+	 * Ends a row, or creates an ended one, to be cancelled at the upstreams `cancelAt`; see `endRow`
+	 * in row.ts.
+	 */
 	end(one: Omit<EndedOne, "id">, ending: Ending, cancelAt: readonly UpstreamName[] = []): void {
 		const { clock, log } = this.#dependencies;
 		const before = this.get(one.hash);
@@ -452,7 +458,10 @@ export class Rows {
 		return found;
 	}
 
-	/** Replaces `before` by `row` in memory, and on disk if it would differ after a restart; null: no row. */
+	/**
+	 * Replaces `before` by `row` in memory, and on disk if it would differ after a restart; null: no
+	 * row.
+	 */
 	#replaceAndWrite(before: Row | null, row: Row | null): void {
 		this.#replaceInMemory(before, row);
 		if (!isSameOnDisk(before, row)) this.#journal.write(before, row);

@@ -1,10 +1,11 @@
-// Follows new blocks and their logs at the node or the fallback, for subscribers while the relay is unavailable.
+// Follows new blocks and their logs at the node or the fallback, for subscribers while the relay is
+// unavailable.
 
 import { LRUCache } from "lru-cache";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import { type LogTable, readLogs } from "../../shared/jsonrpc/logTable.ts";
-import type { ChainReads, ToldHeads } from "../domain/ports.ts";
+import type { ChainReads, ReportedHeads } from "../domain/ports.ts";
 
 /** A node's block object. */
 export type ChainBlock = Readonly<Record<string, unknown>> & {
@@ -23,7 +24,7 @@ const ENTRY_BYTES = 1_024;
 
 export interface FollowerDependencies {
 	readonly chain: ChainReads;
-	readonly told: Pick<ToldHeads, "height">;
+	readonly reported: Pick<ReportedHeads, "height">;
 }
 
 export class ChainFollower {
@@ -62,7 +63,7 @@ export class ChainFollower {
 
 	/** The highest number that clients may have received. */
 	get #height(): number {
-		return this.#dependencies.told.height ?? Number(this.#known.at(-1)?.number ?? 0);
+		return this.#dependencies.reported.height ?? Number(this.#known.at(-1)?.number ?? 0);
 	}
 
 	/** Reads new blocks. */

@@ -21,7 +21,7 @@ export interface RelayLinkDependencies {
 	readonly lookup?: LookupFunction | undefined;
 	/** Runs `work` in a turn of the event loop that has time for it. */
 	readonly inTurn: (work: () => void) => void;
-	readonly onNotifications: (told: readonly LinkNotification[]) => void;
+	readonly onNotifications: (notifications: readonly LinkNotification[]) => void;
 	/** Called once when it has ended, with the relay's close code. */
 	readonly onClose: (code: number) => void;
 }
@@ -113,7 +113,9 @@ export class RelayLink {
 		});
 	}
 
-	/** The result of a call. Throws ForeignRpcError with the relay's own error, or {@link LinkError}. */
+	/**
+	 * The result of a call. Throws ForeignRpcError with the relay's own error, or {@link LinkError}.
+	 */
 	call(method: string, params: readonly unknown[]): Promise<unknown> {
 		const id = ++this.#lastId;
 		return new Promise((resolve, reject) => {
@@ -170,7 +172,7 @@ export class RelayLink {
 	 * Returns whether there was an answer.
 	 */
 	#handleSome(): boolean {
-		const told: LinkNotification[] = [];
+		const notifications: LinkNotification[] = [];
 		let answer: Buffer | null = null;
 		let count = 0;
 		let bytes = 0;
@@ -180,11 +182,11 @@ export class RelayLink {
 			bytes += message.length;
 			const id = NOTIFICATION.exec(message.toString("latin1", 0, HEAD_BYTES))?.[1];
 			if (id === undefined) answer = message;
-			else told.push({ id, message });
+			else notifications.push({ id, message });
 		}
 		this.#received.splice(0, count);
 		this.#receivedBytes -= bytes;
-		if (told.length > 0) this.#dependencies.onNotifications(told);
+		if (notifications.length > 0) this.#dependencies.onNotifications(notifications);
 		if (answer !== null) this.#answered(answer.toString("utf8"));
 		return answer !== null;
 	}

@@ -23,7 +23,7 @@ import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
 import { REQUEST_ID } from "../../shared/requestId.ts";
 import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { viaFor } from "../domain/loops.ts";
-import type { Breaker, ChainReads, ToldHeads } from "../domain/ports.ts";
+import type { Breaker, ChainReads, ReportedHeads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
 import { LinkError, type LinkNotification, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
 
@@ -42,7 +42,7 @@ export interface SubscriptionsDependencies {
 	readonly chain: ChainReads;
 	readonly background: Pick<Background, "run">;
 	/** Receives the heads that the relay announces. */
-	readonly told: ToldHeads;
+	readonly reported: ReportedHeads;
 	/** Finds the relay's addresses. Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
@@ -107,8 +107,8 @@ export class Subscriptions {
 	}
 
 	/**
-	 * Subscribes the call's connection and returns the id. Throws the relay's error, or RpcError `unavailable` if the relay is
-	 * unavailable and no other source can serve it.
+	 * Subscribes the call's connection and returns the id. Throws the relay's error, or RpcError
+	 * `unavailable` if the relay is unavailable and no other source can serve it.
 	 */
 	async subscribe(params: readonly unknown[], call: CallContext, connection: Connection): Promise<string> {
 		if (params[0] === NEW_PENDING_TRANSACTIONS) {
@@ -119,7 +119,9 @@ export class Subscriptions {
 		return this.#session(call, connection).subscribe(params, call);
 	}
 
-	/** Makes a call that only the relay serves; calls keep their order. Throws like {@link subscribe}. */
+	/**
+	 * Makes a call that only the relay serves; calls keep their order. Throws like {@link subscribe}.
+	 */
 	call(
 		method: string,
 		params: readonly unknown[],
@@ -352,7 +354,7 @@ class Session {
 			clock,
 			lookup,
 			inTurn: (work) => turns.run(connection.client, work),
-			onNotifications: (told) => this.#pass(told),
+			onNotifications: (notifications) => this.#pass(notifications),
 			onClose: end,
 		});
 		opening.catch(lose);
@@ -368,25 +370,25 @@ class Session {
 		);
 	}
 
-	/** Throws RpcError `unavailable`, `limit` or `invalidParams` if the subscription can't be served without the relay. */
+	/**
+	 * Throws RpcError `unavailable`, `limit` or `invalidParams` if the subscription can't be served
+	 * without the relay.
+	 */
 	async #checkServable(params: readonly unknown[]): Promise<void> {
 		if (this.#all.size >= MAX_SUBSCRIPTIONS)
-			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
+			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions per connection`);
 		const name = chainName(params);
 		if (name === "logs") checkParam("filter", logCriteria, params[1] ?? {});
 		// The relay would refuse it when it returns.
 		if (name === "newHeads" && params[1] != null)
-			throw new RpcError(
-				"invalidParams",
-				"invalid params: hash: expected nothing, this subscription has no such",
-			);
+			throw new RpcError("invalidParams", "invalid params: hash: expected none for this subscription");
 		if (name === null || !(await this.#dependencies.follower.isReadable())) throw UNAVAILABLE;
 	}
 
 	/** Forwards notifications from the relay. */
-	#pass(told: readonly LinkNotification[]): void {
+	#pass(notifications: readonly LinkNotification[]): void {
 		const passed: Buffer[] = [];
-		for (const { id, message } of told) {
+		for (const { id, message } of notifications) {
 			const one = this.#withLinkId(id);
 			if (one === null || !this.#isNew(one, message)) continue;
 			const own = id === one.id ? message : renamed(message, id, one.id);
@@ -415,7 +417,7 @@ class Session {
 			// A relay that comes back some blocks behind announces them again.
 			if (known === "byRelay") return false;
 			const number = NUMBER.exec(text)?.[1];
-			if (number !== undefined) this.#dependencies.told.sawHead(Number(number), "relay");
+			if (number !== undefined) this.#dependencies.reported.sawHead(Number(number), "relay");
 		}
 		remember(one, hash, isRemoved ? "removed" : "byRelay");
 		return true;
@@ -424,7 +426,7 @@ class Session {
 	/** Returns false if the block's logs are unreadable now. */
 	async #notifyBlock(one: Subscription, name: ChainName, block: ChainBlock): Promise<boolean> {
 		if (name === "newHeads") {
-			this.#dependencies.told.sawHead(Number(block.number), "fallback");
+			this.#dependencies.reported.sawHead(Number(block.number), "fallback");
 			this.#notify(one, oneResult(this.#dependencies.follower.header(block)));
 		} else if (!(await this.#notifyLogs(one, block, false))) return false;
 		remember(one, block.hash, "byChain");

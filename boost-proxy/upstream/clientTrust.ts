@@ -40,12 +40,12 @@ const FIRST_AGAIN_MS = 500;
 /** The answer of a server that is no relay of this kind. */
 const NO_METHOD = RPC_ERRORS.methodNotFound.code;
 const UNKNOWN_CAUSE =
-	"the relay does not believe boost about its clients: is its BOOST_SECRET the same as boost's?";
+	"the relay does not trust boost's client addresses: is its BOOST_SECRET the same as boost's?";
 /** By the setting that the relay names. */
 const CAUSES: Readonly<Record<Unbelieved, string>> = {
-	BOOST_SECRET: "the relay does not believe boost about its clients: its BOOST_SECRET differs from boost's",
+	BOOST_SECRET: "the relay does not trust boost's client addresses: its BOOST_SECRET differs from boost's",
 	TRUST_PROXY:
-		"the relay does not believe boost about its clients: its TRUST_PROXY is not the number of proxies between them",
+		"the relay does not trust boost's client addresses: its TRUST_PROXY is not the number of proxies between them",
 };
 
 /** Asks the relay every few seconds which address it sees for a test client. */

@@ -39,7 +39,9 @@ const CONNECTIONS = 256;
 /** A lost SYN is sent again after one second, which must not count as an outage. */
 const CONNECT_MS = 2_500;
 
-/** A transport over HTTP/1.1. `close` ends its connections; requests in progress end as `aborted`. */
+/**
+ * A transport over HTTP/1.1. `close` ends its connections; requests in progress end as `aborted`.
+ */
 export class HttpTransport implements Transport {
 	readonly #http: HttpClient;
 	readonly #clock: Clock;
@@ -91,14 +93,14 @@ export class HttpTransport implements Transport {
 	}
 }
 
-/** Translates to the names that operators know. Boost's requests are never `withheld`. */
+/** Translates to the names that operators know. Boost's requests are never `unsent`. */
 const FAULT_OF: Readonly<Record<HttpFault, Fault>> = {
 	noConnection: "refused",
 	reset: "reset",
 	timeout: "timeout",
 	unreadable: "notJsonRpc",
 	tooLarge: "tooLarge",
-	withheld: "refused",
+	unsent: "refused",
 };
 
 /** Some servers name no type. */
@@ -106,7 +108,10 @@ function isJson(type: string | undefined): boolean {
 	return type === undefined || type.startsWith("application/json");
 }
 
-/** Seconds of a `Retry-After`: a number, or a date (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after). */
+/**
+ * Seconds of a `Retry-After`: a number, or a date
+ * (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after).
+ */
 function secondsOf(value: string | undefined, clock: Clock): number | undefined {
 	if (value === undefined) return undefined;
 	const text = value.trim();

@@ -1,4 +1,5 @@
-// Sends requests to one upstream through its breaker, in its dialect. Only our relay gets information about the client.
+// Sends requests to one upstream through its breaker, in its dialect. Only our relay gets
+// information about the client.
 
 import { clientHeaders, networkAddress, READ_SIGNATURE } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -58,7 +59,10 @@ export interface UpstreamDependencies {
 
 type ReadOptions = Parameters<Upstream["read"]>[1];
 
-/** The transport of each path; `asIs`: its URL includes the path, and only the dialect's query is added. */
+/**
+ * The transport of each path; `asIs`: its URL includes the path, and only the dialect's query is
+ * added.
+ */
 export type PathTransports = Readonly<
 	Record<BoostPath, { readonly transport: Transport; readonly asIs: boolean }>
 >;
@@ -155,7 +159,10 @@ export class HttpUpstream implements Upstream {
 		return this.#read(body, options, this.#dependencies.readTransports, { isUnchanged: true });
 	}
 
-	/** `isUnchanged`: the body is the client's, so that its signature is valid. `anyway`: see {@link Upstream.call}. */
+	/**
+	 * `isUnchanged`: the body is the client's, so that its signature is valid. `anyway`: see {@link
+	 * Upstream.call}.
+	 */
 	async #read(
 		body: Buffer | string,
 		options: ReadOptions,

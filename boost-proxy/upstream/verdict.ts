@@ -1,5 +1,5 @@
-// Classifies upstreams' answers as verdicts or faults. This and dialects/ are the only places that read an upstream's error
-// messages.
+// Classifies upstreams' answers as verdicts or faults. This and dialects/ are the only places that
+// read an upstream's error messages.
 //
 // A verdict is any JSON-RPC error about the transaction or the request, with any status below 500.
 // Everything else is a fault. So is −32603, unless the dialect knows the message, or the relay
@@ -42,14 +42,16 @@ export interface Judged {
 const PARSED_BYTES = 64 * 1024;
 const INTERNAL = RPC_ERRORS.internal.code;
 const LIMIT = RPC_ERRORS.limit.code;
-/** Unauthorized, payment required, forbidden: a provider's answers for a bad key or an unpaid bill. */
+/**
+ * Unauthorized, payment required, forbidden: a provider's answers for a bad key or an unpaid bill.
+ */
 const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403]);
 /** The body, target or a header is too long. */
 const TOO_LONG_STATUS: ReadonlySet<number> = new Set([413, 414, 431]);
 
 /**
- * Classifies the answer to a transaction that was sent as the single call `expected.id`. Its hash (in any case) is success,
- * and so is a message that it is already known. Never throws.
+ * Classifies the answer to a transaction that was sent as the single call `expected.id`. Its hash
+ * (in any case) is success, and so is a message that it is already known. Never throws.
  */
 export function judgeDelivery(
 	response: TransportResult,
@@ -114,8 +116,8 @@ export function judgeReading(
 }
 
 /**
- * The answers to boost's own calls in the order of `ids`; null if any of them is missing. Parses the whole body, which
- * {@link judgeReading} may not have done. Never throws.
+ * The answers to boost's own calls in the order of `ids`; null if any of them is missing. Parses
+ * the whole body, which {@link judgeReading} may not have done. Never throws.
  */
 export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly RpcAnswer[] | null {
 	if (reading.kind !== "answered") return null;
@@ -245,7 +247,8 @@ export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
 	const entry = value as { readonly id?: unknown; readonly error?: unknown; readonly result?: unknown };
 	const own = isId(entry.id) ? entry.id : undefined;
 	const isOther = id !== undefined && own !== rounded(id);
-	// Some servers send an error together with a null result, others a result together with a null error.
+	// Some servers send an error together with a null result, others a result together with a null
+	// error.
 	if (entry.error !== undefined && entry.error !== null) {
 		const error = errorOf(entry.error);
 		if (error === null || (isOther && (own ?? null) !== null)) return null;
@@ -272,8 +275,9 @@ function answersAll(value: unknown, ids: readonly RpcId[]): boolean {
 const END_BYTES = 512;
 
 /**
- * Whether a long body, by its two ends, is an answer with a result to `id` in one of the two orders of fields that servers
- * use; for a batch (undefined) whether it is an array of objects. If false, the body must be parsed to know.
+ * Whether a long body, by its two ends, is an answer with a result to `id` in one of the two orders
+ * of fields that servers use; for a batch (undefined) whether it is an array of objects. If false,
+ * the body must be parsed to know.
  */
 function looksLikeAnswer(body: Buffer, id: RpcId | undefined): boolean {
 	const head = body.toString("utf8", 0, END_BYTES);

@@ -2,7 +2,8 @@
 // the transaction is now. The transaction's page shows its history from this while the relay can't.
 
 import { isoTime } from "../../shared/clock.ts";
-import { isLive, type Presence, UNDATED } from "../domain/row.ts";
+import type { Presence } from "../domain/deliveryState.ts";
+import { isLive, UNDATED } from "../domain/row.ts";
 import { findAnywhere, type ViewsDependencies } from "./statusView.ts";
 
 /** Times are ISO 8601, or null if they are unknown (or no longer known). */
@@ -17,7 +18,9 @@ export interface JournalReport {
 	readonly fallback: Presence;
 	/** Since when the fallback has it; null if it does not have it, and after a restart. */
 	readonly fallbackSince: string | null;
-	/** How it ended: `mined`, `replaced`, `cancelled`, `expired` or `dropped`; null while it is live. */
+	/**
+	 * How it ended: `mined`, `replaced`, `cancelled`, `expired` or `dropped`; null while it is live.
+	 */
 	readonly ended: string | null;
 	readonly endedAt: string | null;
 }

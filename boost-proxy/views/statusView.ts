@@ -1,5 +1,5 @@
-// Answers `GET /tx/{hash}` from the relay, the journal, the fallback and the chain. It is an error only if none of them
-// answers. Fields that boost cannot know (bids, refunds) stay blank.
+// Answers `GET /tx/{hash}` from the relay, the journal, the fallback and the chain. It is an error
+// only if none of them answers. Fields that boost cannot know (bids, refunds) stay blank.
 
 import { type Clock, isoTime } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
@@ -7,17 +7,10 @@ import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcO
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { isObject } from "../../shared/jsonrpc/fields.ts";
 import { keptQuery, NO_QUERY } from "../../shared/submissionQuery.ts";
+import type { DeliveryState } from "../domain/deliveryState.ts";
 import type { ChainReads, ElsewhereRow, OtherBoosts, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
-import {
-	type DeliveryState,
-	type Ending,
-	isEndedByUser,
-	isFinal,
-	isHolder,
-	isLive,
-	type Row,
-} from "../domain/row.ts";
+import { type Ending, isEndedByUser, isFinal, isHolder, isLive, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
@@ -46,7 +39,7 @@ export interface StatusAnswer {
  * wait.
  */
 const SOURCE_MS = 3_000;
-const NO_ANSWER = "no relay available: nobody who could know the transaction answers";
+const NO_ANSWER = "no relay available: no upstream that might know the transaction responds";
 
 /**
  * `address`: the client's. Throws RpcError `unavailable` if the answer depends on the unknown state
@@ -160,21 +153,25 @@ function completed(record: StatusRecord, row: Row, pages: readonly (StatusRecord
 	const shared = record.shared || pages.some((one) => one?.shared === true);
 	// The blank record of the interface.
 	if (record.status === "UNKNOWN") return { ...record, shared };
-	const told = [record, ...pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one]))];
+	const reports = [
+		record,
+		...pages.flatMap((one) => (one === null || one.status === "UNKNOWN" ? [] : [one])),
+	];
 	const { referrer, refundRecipient } = keptQuery(row.search) ?? NO_QUERY;
 	const { from, nonce, fields } = row;
-	const paid = told.find(({ refund }) => refund > 0);
+	const paid = reports.find(({ refund }) => refund > 0);
 	return {
 		...record,
 		rpc_timestamp: record.rpc_timestamp ?? isoTime(row.receivedAt),
 		transaction: { from, nonce: nonce.toString(), ...fields },
-		fastMode: told.some((one) => one.fastMode),
+		fastMode: reports.some((one) => one.fastMode),
 		shared,
 		simulationError:
-			record.status === "INCLUDED" ? record.simulationError : firstOf(told, (one) => one.simulationError),
-		backruns: Math.max(...told.map((one) => one.backruns)),
-		referrer: record.referrer ?? referrer ?? firstOf(told, (one) => one.referrer),
-		refundRecipient: record.refundRecipient ?? refundRecipient ?? firstOf(told, (one) => one.refundRecipient),
+			record.status === "INCLUDED" ? record.simulationError : firstOf(reports, (one) => one.simulationError),
+		backruns: Math.max(...reports.map((one) => one.backruns)),
+		referrer: record.referrer ?? referrer ?? firstOf(reports, (one) => one.referrer),
+		refundRecipient:
+			record.refundRecipient ?? refundRecipient ?? firstOf(reports, (one) => one.refundRecipient),
 		refund: paid?.refund ?? record.refund,
 		...(paid?.refundWei === undefined ? {} : { refundWei: paid.refundWei }),
 	};
@@ -242,15 +239,18 @@ function recordOf(row: Row, isRelayOut: boolean): StatusRecord {
 	return { ...blank, status, ...stageReport(STAGES[desired]), ...(isBlind ? ASK_LATER : {}) };
 }
 
-/** For an expired row while the relay is down: only the relay's record has the verdict of the simulations. */
+/**
+ * For an expired row while the relay is down: only the relay's record has the verdict of the
+ * simulations.
+ */
 const ASK_LATER = {
-	reason: "no block took it in time; the relay, which is down, may know why",
+	reason: "no block included it in time; the relay, which is down, may know why",
 	nextStep: "look again when the relay is back, before you send it again",
 };
 
 /** Why a row has the stage HELD although the relay is up. */
 function whyHeld(fallback: DeliveryState): string {
-	if (!isHolder(fallback)) return "the relay tells nothing of it now: boost keeps it";
+	if (!isHolder(fallback)) return "the relay reports nothing about it now: boost keeps it";
 	return `another private relay ${fallback.presence === "has" ? "has" : "may have"} it`;
 }
 

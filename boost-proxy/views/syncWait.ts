@@ -76,7 +76,10 @@ const WHY_ENDED: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.end
  */
 const MAX_BEFORE = 64;
 
-/** The receipt, from the relay while it is available, else from the chain; null if there is none in time. */
+/**
+ * The receipt, from the relay while it is available, else from the chain; null if there is none in
+ * time.
+ */
 async function receiptOf(
 	hash: string,
 	{ caller }: RequestState,

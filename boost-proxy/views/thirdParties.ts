@@ -1,5 +1,5 @@
-// Reads third parties' answers about a transaction: whether it is in a block, and fallbacks' status pages. An answer must be
-// about the hash, and only known fields of the right type are used.
+// Reads third parties' answers about a transaction: whether it is in a block, and fallbacks' status
+// pages. An answer must be about the hash, and only known fields of the right type are used.
 
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcObjects.ts";
@@ -47,7 +47,10 @@ export async function minedOnChain(
 	};
 }
 
-/** The object in an answer to `eth_getTransactionByHash`; null if the hash is unknown, undefined if the answer is malformed. */
+/**
+ * The object in an answer to `eth_getTransactionByHash`; null if the hash is unknown, undefined if
+ * the answer is malformed.
+ */
 export function transactionOf(
 	answer: RpcAnswer | null | undefined,
 	hash: string,

@@ -102,7 +102,8 @@ export class Views {
 			relays ??
 			(await this.#fallbacks(pending, countOf, state)) ??
 			highest(await this.#chains([pending, count("latest")], countOf, state));
-		if (base === undefined) throw unavailable("nobody who could count the account's transactions answers");
+		if (base === undefined)
+			throw unavailable("no upstream that can count the account's transactions responds");
 		// The relay has counted its own transactions. Those that it does not count are no longer
 		// pending there.
 		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
@@ -112,8 +113,8 @@ export class Views {
 	}
 
 	/**
-	 * The transaction without its signature, or null. A transaction that its user ended is null even if an upstream still has
-	 * it, unless it was mined. Throws like {@link pendingNonce}.
+	 * The transaction without its signature, or null. A transaction that its user ended is null even
+	 * if an upstream still has it, unless it was mined. Throws like {@link pendingNonce}.
 	 */
 	async byHash(hash: string, state: RequestState): Promise<RpcTransaction | null> {
 		const call: RpcCall = { method: "eth_getTransactionByHash", params: [hash] };
@@ -135,11 +136,14 @@ export class Views {
 		const other = fallbacks === undefined ? (await this.#chains([call], read, state))[0] : fallbacks;
 		// The relay gave no answer: the transaction may have been mined, even one that its user ended.
 		if (isKnown) return other && isInBlock(other) ? this.#shown(other) : own;
-		if (other === undefined) throw unavailable("nobody who could know the transaction answers");
+		if (other === undefined) throw unavailable("no upstream that might know the transaction responds");
 		return other === null ? null : this.#shown(other);
 	}
 
-	/** The relay's answer; undefined if it is unavailable or gives none. Throws ForeignRpcError for its error. */
+	/**
+	 * The relay's answer; undefined if it is unavailable or gives none. Throws ForeignRpcError for
+	 * its error.
+	 */
 	async #relays<T>(call: RpcCall, read: Read<T>, state: RequestState): Promise<T | undefined> {
 		const { relay } = this.#dependencies.upstreams;
 		return this.#ask(relay, call, state, (answer) => {

@@ -1,5 +1,5 @@
-// Decides whether a decoded transaction is admitted. It asks the node only for the sender's account, and keeps
-// nothing.
+// Decides whether a decoded transaction is admitted. It asks the node only for the sender's
+// account, and keeps nothing.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -20,9 +20,12 @@ export type AdmissionVerdict =
 	| { readonly ok: true; readonly account: AccountState }
 	| { readonly ok: false; readonly rejection: Rejection };
 
-/** The error for a node that does not answer with the account's state in time. The transaction is not kept. */
+/**
+ * The error for a node that does not answer with the account's state in time. The transaction is
+ * not kept.
+ */
 export function nodeUnavailable(): RpcError {
-	return new RpcError("internal", "internal error: the account's state can't be had now, try again", {
+	return new RpcError("internal", "internal error: could not read the account from the node, try again", {
 		reason: "node unavailable",
 	});
 }
@@ -65,8 +68,8 @@ export async function admit(
 }
 
 /**
- * Checks `tx` by the rules about its sender's account. Before it is rejected, the account's latest state is read from the
- * node, because the known one may be old. Throws {@link nodeUnavailable}.
+ * Checks `tx` by the rules about its sender's account. Before it is rejected, the account's latest
+ * state is read from the node, because the known one may be old. Throws {@link nodeUnavailable}.
  */
 export async function judgeAccount(
 	tx: DecodedTransaction,

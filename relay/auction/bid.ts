@@ -61,7 +61,10 @@ export interface BidCheck {
 	readonly result: "passed" | "noResult" | "targetFailed";
 }
 
-/** Whether the bid has passed its simulation in the state `basis`; undefined: there is no such state. */
+/**
+ * Whether the bid has passed its simulation in the state `basis`; undefined: there is no such
+ * state.
+ */
 export function hasPassedIn({ lastCheck }: Pick<Bid, "lastCheck">, basis: string | undefined): boolean {
 	return lastCheck !== null && lastCheck.result === "passed" && lastCheck.basis === basis;
 }

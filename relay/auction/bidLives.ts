@@ -1,6 +1,7 @@
-// The life of each bid. An accepted bid is `live`: it takes part in the auction. A bid in a block has `landed`. It is live again if that
-// block leaves the chain while it is kept. A bid that ends otherwise has `ended`: its owner receives the outcome with the next block of
-// its range. After that it is `over`.
+// The life of each bid. An accepted bid is `live`: it takes part in the auction. A bid in a block
+// has `landed`. It is live again if that block leaves the chain while it is kept. A bid that ends
+// otherwise has `ended`: its owner receives the outcome with the next block of its range. After
+// that it is `over`.
 
 import type { BundleReason } from "../domain/bundleStatus.ts";
 import type { Block } from "../domain/chain.ts";

@@ -76,7 +76,10 @@ export class Bids {
 		return [...this.#byTarget.keys()];
 	}
 
-	/** The limit that one more bid of `client` on `target` would exceed, after `freed` of its bids are removed; or null. */
+	/**
+	 * The limit that one more bid of `client` on `target` would exceed, after `freed` of its bids are
+	 * removed; or null.
+	 */
 	full(
 		client: string,
 		target: string,

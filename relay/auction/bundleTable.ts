@@ -1,5 +1,6 @@
-// The uuids that clients use and the status of each bundle, for bids and plain bundles alike. A status record outlives its
-// bundle so that the owner can query it. In memory only, since a bundle lives for a few blocks.
+// The uuids that clients use and the status of each bundle, for bids and plain bundles alike. A
+// status record outlives its bundle so that the owner can query it. In memory only, since a bundle
+// lives for a few blocks.
 
 import type { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
@@ -26,13 +27,15 @@ export interface BundleEntry {
 	withdrawn: Withdrawal | null;
 	/** Aborted when it is withdrawn. */
 	readonly stop: AbortController;
-	/** Ends the bundle; `by` is the kind of the bundle that replaces it. Null until it is accepted. */
+	/**
+	 * Ends the bundle; `by` is the kind of the bundle that replaces it. Null until it is accepted.
+	 */
 	end: ((how: Withdrawal, by: BundleKind | null) => void) | null;
 }
 
 /** The fields of a bundle's status in one block that may change. */
 export type BlockChange = Partial<
-	Pick<BundleBlockStatus, "stage" | "reason" | "bid" | "paid" | "placed" | "isTold" | "blockHash">
+	Pick<BundleBlockStatus, "stage" | "reason" | "bid" | "paid" | "placed" | "isDisclosed" | "blockHash">
 >;
 
 /** The fields of a record that are known when the bundle is accepted. */
@@ -177,7 +180,7 @@ export class BundleTable {
 		status.deliveries.push(delivery);
 		const kept = record.blocks.reduce((sum, one) => sum + one.deliveries.length, 0);
 		if (kept > MAX_DELIVERIES) record.blocks.find((one) => one.deliveries.length > 0)?.deliveries.shift();
-		if (status.isTold) this.#publish(record, status);
+		if (status.isDisclosed) this.#publish(record, status);
 	}
 
 	#under({ owner, uuid }: Pick<BundleEntry, "owner" | "uuid">): readonly BundleEntry[] {
@@ -211,7 +214,7 @@ export class BundleTable {
 			bid: null,
 			paid: null,
 			placed: false,
-			isTold: record.target === null,
+			isDisclosed: record.target === null,
 			blockHash: null,
 			since: now,
 			at: now,

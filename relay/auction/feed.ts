@@ -5,8 +5,9 @@ import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 
 /**
- * The partial pending transaction: quantities in hex, `to` null for a creation. Legacy and type-1 transactions
- * carry `gasPrice`, repeated in both EIP-1559 fee fields. Authorizations (EIP-7702) contain signatures and are left out.
+ * The partial pending transaction: quantities in hex, `to` null for a creation. Legacy and type-1
+ * transactions carry `gasPrice`, repeated in both EIP-1559 fee fields. Authorizations (EIP-7702)
+ * contain signatures and are left out.
  */
 export function partialPendingTransaction(tx: DecodedTransaction): Record<string, unknown> {
 	return {

@@ -1,5 +1,6 @@
-// The bids that one builder has on one target for a block, by slot. Each slot is sent at most once a second, with the bid that it
-// holds at that time. However often bids change, a target costs a builder no more requests than that. Pure.
+// The bids that one builder has on one target for a block, by slot. Each slot is sent at most once
+// a second, with the bid that it holds at that time. However often bids change, a target costs a
+// builder no more requests than that. Pure.
 
 import type { Bid } from "./bid.ts";
 

@@ -10,7 +10,10 @@ export interface PlainLimits {
 	readonly bytes: SharesOptions;
 }
 
-/** Limits on the transactions of all plain bundles, since each is simulated at each head, and on their bytes. */
+/**
+ * Limits on the transactions of all plain bundles, since each is simulated at each head, and on
+ * their bytes.
+ */
 export const PLAIN_LIMITS: PlainLimits = {
 	transactions: { total: 20_000, perClient: 2_000 },
 	bytes: { total: 128 * 1024 * 1024, perClient: 8 * 1024 * 1024 },
@@ -60,7 +63,10 @@ export function sentFor({ state }: Pick<PlainBundle, "state">): number | null {
 	return state.kind === "sent" ? state.block : null;
 }
 
-/** Whether `bundle` is the owner's live one with this hash and without a uuid, and its blocks overlap or adjoin `range`. */
+/**
+ * Whether `bundle` is the owner's live one with this hash and without a uuid, and its blocks
+ * overlap or adjoin `range`.
+ */
 export function touches(bundle: PlainBundle, owner: string, hash: string, range: Range): boolean {
 	const { record, uuid, state, firstBlock, lastBlock } = bundle;
 	const isIt = record.owner === owner && uuid === null && record.hash === hash && state.kind !== "landed";
@@ -72,7 +78,10 @@ export function nameOf(owner: string, uuid: string | null, itself: readonly unkn
 	return `bundle ${JSON.stringify([owner, uuid === null ? itself : uuid])}`;
 }
 
-/** Whether `bundle` has the same content as `old`, and covers the block that `old` was sent for, if any. */
+/**
+ * Whether `bundle` has the same content as `old`, and covers the block that `old` was sent for, if
+ * any.
+ */
 export function isSameAs(old: PlainBundle, bundle: PlainBundle): boolean {
 	const block = sentFor(old);
 	const isFor = block === null || isIn(bundle, block);
@@ -89,9 +98,9 @@ export function isIn({ firstBlock, lastBlock }: PlainBundle, block: number): boo
 	return firstBlock <= block && block <= lastBlock;
 }
 
-/** `range` extended by the coming blocks of `twin`. */
-export function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number): Range {
-	if (twin === undefined) return range;
-	const first = Math.max(next, Math.min(range.first, twin.firstBlock));
-	return { first, last: Math.max(range.last, twin.lastBlock) };
+/** `range` extended by the coming blocks of `earlier`. */
+export function withBlocksOf(range: Range, earlier: PlainBundle | undefined, next: number): Range {
+	if (earlier === undefined) return range;
+	const first = Math.max(next, Math.min(range.first, earlier.firstBlock));
+	return { first, last: Math.max(range.last, earlier.lastBlock) };
 }

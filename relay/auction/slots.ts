@@ -57,8 +57,8 @@ export function slotsOf(all: readonly Bid[], { slots, recordOf, draw }: SlotOpti
 	};
 
 	const withRecord = bids.filter((bid) => recordOf(namesOf(bid).bidder) > 0n);
-	// Drawing without replacement in proportion to a weight is sorting by -ln(number) / weight (Efraimidis and Spirakis,
-	// https://doi.org/10.1016/j.ipl.2005.11.003).
+	// Drawing without replacement in proportion to a weight is sorting by -ln(number) / weight
+	// (Efraimidis and Spirakis, https://doi.org/10.1016/j.ipl.2005.11.003).
 	const chance = (bidder: string) => -Math.log(draw(`bidder ${bidder}`)) / Number(recordOf(bidder));
 	const byRecord = taken(Math.ceil(slots / 2), bestOfEach(inOrder(withRecord, "bidder", chance), isFree));
 	const byBid = taken(Math.floor(slots / 4), highest(bids, isFree));
@@ -113,7 +113,10 @@ function* highest(bids: readonly Bid[], isFree: (bid: Bid) => boolean): Generato
 	}
 }
 
-/** A bid of each network, then one of another client of each, and so on. A network's clients are drawn when its turn comes. */
+/**
+ * A bid of each network, then one of another client of each, and so on. A network's clients are
+ * drawn when its turn comes.
+ */
 function* drawnByLot(
 	bids: readonly Bid[],
 	draw: SlotOptions["draw"],

@@ -1,5 +1,6 @@
-// Requests to one builder: bundles, private transactions and cancels in the dialect of its row in BUILDERS, signed with the
-// relay's key. Builders answer in many ways, so answers are classified here.
+// Requests to one builder: bundles, private transactions and cancels in the dialect of its row in
+// BUILDERS, signed with the relay's key. Builders answer in many ways, so answers are classified
+// here.
 
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
@@ -24,7 +25,10 @@ function rawHex(tx: DecodedTransaction): string {
 	return bytesToHex(tx.raw);
 }
 
-/** Sends a private transaction without a bundle, by the method in the builder's row; valid until `lastBlock`. */
+/**
+ * Sends a private transaction without a bundle, by the method in the builder's row; valid until
+ * `lastBlock`.
+ */
 export function privateCall(row: BuilderRow, tx: DecodedTransaction, lastBlock: number): BuilderCall {
 	const raw = rawHex(tx);
 	if (row.privateMethod !== "eth_sendPrivateTransaction") return { method: row.privateMethod, params: [raw] };
@@ -37,7 +41,10 @@ export function cancelPrivateCalls(row: BuilderRow, hash: string): readonly Buil
 	return [{ method: "eth_cancelPrivateTransaction", params: [{ txHash: hash }] }];
 }
 
-/** The calls that cancel the bundle `uuid`; none where the builder supports no cancels. `block`: the next block. */
+/**
+ * The calls that cancel the bundle `uuid`; none where the builder supports no cancels. `block`: the
+ * next block.
+ */
 export function cancelBundleCalls(row: BuilderRow, uuid: string, block: number): readonly BuilderCall[] {
 	if (row.cancel === "none") return [];
 	const endpoint: BuilderCall = { method: "eth_cancelBundle", params: [{ replacementUuid: uuid }] };
@@ -49,7 +56,10 @@ export function cancelBundleCalls(row: BuilderRow, uuid: string, block: number):
 	return row.cancel === "empty" ? [empty] : [endpoint, empty];
 }
 
-/** The refund that the builder of `row` pays when `percent` (0 to 100) is requested; null where it pays none. */
+/**
+ * The refund that the builder of `row` pays when `percent` (0 to 100) is requested; null where it
+ * pays none.
+ */
 export function refundTerms(row: BuilderRow, percent: number): RefundTerms | null {
 	if (!row.refund || row.maxRefundPercent === 0) return null;
 	return { percent: Math.min(percent, row.maxRefundPercent), refundGas: row.refundGas };
@@ -207,9 +217,9 @@ export class BuilderClient {
 	/** Its last answer. */
 	#judged: Judged = { status: 0, text: "", answer: "failed" };
 	/** The last problem that was logged; null while the builder answers. */
-	#told: string | null = null;
+	#loggedHint: string | null = null;
 	/** Error codes that were logged. */
-	readonly #toldCodes = new Set<number>();
+	readonly #loggedCodes = new Set<number>();
 
 	constructor(row: BuilderRow, dependencies: BuilderClientDependencies) {
 		this.#name = row.name;
@@ -226,8 +236,8 @@ export class BuilderClient {
 	}
 
 	/**
-	 * Posts a signed body. Never throws. An unreachable builder is tried a second time, because a connection
-	 * that it closed while idle fails once; sending a bundle twice does no harm.
+	 * Posts a signed body. Never throws. An unreachable builder is tried a second time, because a
+	 * connection that it closed while idle fails once; sending a bundle twice does no harm.
 	 */
 	async send(signed: SignedBody, checks: SendChecks): Promise<DeliveryAnswer> {
 		const answer = await this.#post(signed, checks);
@@ -261,7 +271,7 @@ export class BuilderClient {
 			return answer;
 		} catch (thrown) {
 			const code = thrown instanceof UpstreamError ? thrown.code : "unreachable";
-			if (code === "withheld") return "unsent";
+			if (code === "unsent") return "unsent";
 			if (thrown instanceof UpstreamError) this.#tell(thrown.symptom);
 			if (code === "timeout" || code === "unreachable") return code;
 			return "failed";
@@ -271,24 +281,26 @@ export class BuilderClient {
 	/** Logs each error code once. Never logs the text, which may quote a transaction. */
 	#tellRejection(text: string): void {
 		const { code } = (JSON.parse(text) as { readonly error: { readonly code?: unknown } }).error;
-		if (typeof code !== "number" || this.#toldCodes.size >= MAX_CODES || this.#toldCodes.has(code)) return;
-		this.#toldCodes.add(code);
-		this.#log.warn("a builder rejects what it is sent", { upstream: this.#name, code });
+		if (typeof code !== "number" || this.#loggedCodes.size >= MAX_CODES || this.#loggedCodes.has(code))
+			return;
+		this.#loggedCodes.add(code);
+		this.#log.warn("builder rejects requests", { upstream: this.#name, code });
 	}
 
 	/** Logs a symptom that came instead of an answer, when it changes; null: an answer. */
 	#tell(symptom: Symptom | null): void {
 		const hint = symptom === null ? null : advice("its url in BUILDERS", symptom);
-		if (hint !== null && hint !== this.#told) {
-			this.#log.warn("a builder does not answer as one", { upstream: this.#name, hint });
+		if (hint !== null && hint !== this.#loggedHint) {
+			this.#log.warn("builder does not answer like a builder", { upstream: this.#name, hint });
 		}
-		if (symptom === null || hint !== null) this.#told = hint;
+		if (symptom === null || hint !== null) this.#loggedHint = hint;
 	}
 }
 
 /**
- * Classifies an answer. Builders that accept a bundle answer `{"result":200,"error":null}`, `result:null` or plain text,
- * and they send errors with any status. An HTML page, or a 5xx without JSON, is a transport failure.
+ * Classifies an answer. Builders that accept a bundle answer `{"result":200,"error":null}`,
+ * `result:null` or plain text, and they send errors with any status. An HTML page, or a 5xx without
+ * JSON, is a transport failure.
  */
 export function judge(status: number, text: string): DeliveryAnswer {
 	let parsed: unknown;

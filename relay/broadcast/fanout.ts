@@ -172,7 +172,10 @@ export class Fanout {
 		for (const { lane } of this.#builders.values()) lane.forget("user", hash);
 	}
 
-	/** Removes the transaction from all queues. Returns the builders that were sent it and may need a cancel. */
+	/**
+	 * Removes the transaction from all queues. Returns the builders that were sent it and may need a
+	 * cancel.
+	 */
 	takeBack({ tx }: PrivateTransaction): readonly string[] {
 		const builders = [...this.#builders.values()];
 		for (const { lane } of builders) lane.withdraw(tx.from, tx.hash);
@@ -209,7 +212,10 @@ export class Fanout {
 		}
 	}
 
-	/** Queues its cancel at `builders`, in every form that they support; does not wait. Call {@link takeBack} first. */
+	/**
+	 * Queues its cancel at `builders`, in every form that they support; does not wait. Call {@link
+	 * takeBack} first.
+	 */
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const { tx, path } = transaction;
 		const client = clientOf(transaction.submitterAddress);
@@ -268,7 +274,10 @@ export class Fanout {
 		return recipients.map(({ row }) => row.name);
 	}
 
-	/** Queues the cancel of a bundle for `block` at those of `builders` that were sent it; does not wait. */
+	/**
+	 * Queues the cancel of a bundle for `block` at those of `builders` that were sent it; does not
+	 * wait.
+	 */
 	cancelBundle(
 		{ name, client, kind, requestId }: Pick<OutgoingBundle, "name" | "client" | "kind" | "requestId">,
 		block: number,
@@ -299,7 +308,10 @@ export class Fanout {
 		return this.#eligible.all;
 	}
 
-	/** The refund that a builder pays when `percent` is requested; null where it pays none or is not known. */
+	/**
+	 * The refund that a builder pays when `percent` is requested; null where it pays none or is not
+	 * known.
+	 */
 	terms(name: string, percent: number): RefundTerms | null {
 		const builder = this.#builders.get(name);
 		return builder === undefined ? null : refundTerms(builder.row, percent);
@@ -334,9 +346,7 @@ export class Fanout {
 		return depth;
 	}
 
-	/**
-	 * By builder: how many items wait or are in flight, and whether bidders have records there.
-	 */
+	/** By builder: how many items wait or are in flight, and whether bidders have records there. */
 	get states(): readonly { readonly name: string; readonly waiting: number; readonly hasRecords: boolean }[] {
 		return Array.from(this.#builders, ([name, { row, lane }]) => {
 			return { name, waiting: lane.depth, hasRecords: hasRecords(row) };

@@ -30,7 +30,10 @@ export class DeliveryHealth {
 		this.#slot = options.slot;
 	}
 
-	/** Records one delivery, which took `ms`. One that was never sent (`unsent`) says nothing about the builders. */
+	/**
+	 * Records one delivery, which took `ms`. One that was never sent (`unsent`) says nothing about
+	 * the builders.
+	 */
 	note(builder: string, answer: DeliveryAnswer, ms: number): void {
 		if (answer === "unsent") return;
 		this.#lastTried = this.#clock.monotonic();

@@ -13,9 +13,15 @@ import type { SendChecks, SignedBody } from "./builderClient.ts";
 import { RequestBudget } from "./requestBudget.ts";
 
 export interface LaneItem {
-	/** The sender's address, or a bundle's name. Items with the same key are never in flight at the same time. */
+	/**
+	 * The sender's address, or a bundle's name. Items with the same key are never in flight at the
+	 * same time.
+	 */
 	readonly key: string;
-	/** The transaction's hash, or a bundle's name. A newer item replaces a waiting one of the same subject unless it is urgent. */
+	/**
+	 * The transaction's hash, or a bundle's name. A newer item replaces a waiting one of the same
+	 * subject unless it is urgent.
+	 */
 	readonly subject: string;
 	/** The client whose quota of the queue it uses: see clientOf in shared/client.ts. */
 	readonly client: string;
@@ -36,7 +42,10 @@ export interface LaneItem {
 	 * It may take several turns of the event loop.
 	 */
 	readonly make: () => SignedBody | Promise<SignedBody>;
-	/** Called when the request is written. From then on the builder may have the item. A retry calls it again. */
+	/**
+	 * Called when the request is written. From then on the builder may have the item. A retry calls
+	 * it again.
+	 */
 	readonly left?: (() => void) | undefined;
 	/** Called once; with `unsent` if it was never sent. */
 	readonly answered: (answer: DeliveryAnswer, ms: number) => void;
@@ -105,7 +114,10 @@ interface WaitingShares {
 
 /** Queues checked for stale items before other work runs, which takes a few ms. */
 const QUEUES_PER_SLICE = 500;
-/** How many blocks a sent bundle is remembered. Among bundles that pay the same, the one sent least recently goes first. */
+/**
+ * How many blocks a sent bundle is remembered. Among bundles that pay the same, the one sent least
+ * recently goes first.
+ */
 const KNOWN_BLOCKS = 32;
 
 export class Lane {
@@ -116,7 +128,10 @@ export class Lane {
 	/** Runs until searchers' requests may continue. */
 	#pause: Timer | null = null;
 	readonly #queues = new Map<string, Queue>();
-	/** The last block for which each subject was sent, by kind. Users' transactions stay until {@link forget}. */
+	/**
+	 * The last block for which each subject was sent, by kind. Users' transactions stay until {@link
+	 * forget}.
+	 */
 	readonly #sent: Readonly<Record<BundleKind, Map<string, number>>> = {
 		user: new Map(),
 		bid: new Map(),
@@ -181,7 +196,10 @@ export class Lane {
 		return this.#budget.forSearchers;
 	}
 
-	/** Queues an item. It replaces a queued item of the same subject, which is answered `unsent`, and withdraws one in flight. */
+	/**
+	 * Queues an item. It replaces a queued item of the same subject, which is answered `unsent`, and
+	 * withdraws one in flight.
+	 */
 	push(item: LaneItem): void {
 		const queue = this.#queues.get(item.key) ?? this.#open(item.key);
 		const { waiting } = queue;
@@ -268,7 +286,10 @@ export class Lane {
 		return dropped.length;
 	}
 
-	/** Checks all queues in slices, because there may be many. #maySend covers stale items not reached yet. */
+	/**
+	 * Checks all queues in slices, because there may be many. #maySend covers stale items not reached
+	 * yet.
+	 */
 	async #sweep(): Promise<void> {
 		while (this.#unswept !== null) {
 			for (let checked = 0; checked < QUEUES_PER_SLICE && this.#unswept !== null; checked += 1) {
@@ -339,7 +360,10 @@ export class Lane {
 		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
 
-	/** How an item is scheduled. A client's items as a user are not delayed by its items as a searcher. */
+	/**
+	 * How an item is scheduled. A client's items as a user are not delayed by its items as a
+	 * searcher.
+	 */
 	#jobOptions({ client, subject, worth = 0, kind, slot = 0, urgent }: LaneItem): JobOptions {
 		const rank = urgent ? -Infinity : rankOf(worth, this.sentFor(kind, subject) ?? 0);
 		if (kind === "user") return { client, cost: 1, urgent, rank };

@@ -44,7 +44,10 @@ const MAX_ACCOUNTS = 100_000;
  * the most waiting accounts is shed.
  */
 const MAX_WAITING = 20_000;
-/** Calls for one account: nonce, balance, code; for `latest` also eth_blockNumber before and after them. */
+/**
+ * Calls for one account: nonce, balance, code; for `latest` also eth_blockNumber before and after
+ * them.
+ */
 const CALLS = 3;
 const CALLS_LATEST = 5;
 /** Accounts asked for in one request. */
@@ -87,7 +90,10 @@ export class NodeAccounts implements Accounts {
 	/** Decides which accounts go into the next request. */
 	readonly #scheduler: FairScheduler;
 	readonly #turns: SharedJobs<AccountState>;
-	/** Lookups for the next request, by address and block. They are read at the head of the time it is sent. */
+	/**
+	 * Lookups for the next request, by address and block. They are read at the head of the time it is
+	 * sent.
+	 */
 	#batch = new Map<string, Lookup>();
 	/** Lookups at the tracked head, answered or in flight. */
 	readonly #states: LRUCache<string, Lookup>;
@@ -138,8 +144,8 @@ export class NodeAccounts implements Accounts {
 	}
 
 	/**
-	 * State of `address` at the node's latest block, never from the cache: after the tracked head, or a later block if the
-	 * node is ahead. Throws like {@link get}.
+	 * State of `address` at the node's latest block, never from the cache: after the tracked head, or
+	 * a later block if the node is ahead. Throws like {@link get}.
 	 */
 	async fresh(address: string, client: string): Promise<AccountState> {
 		const key = address.toLowerCase();
@@ -269,7 +275,7 @@ export class NodeAccounts implements Accounts {
 		if (answers.every((answer) => answer.ok)) this.#knowsHashes = true;
 		if (!answers.some(isRefusal)) return;
 		this.#knowsHashes = false;
-		this.#log.warn("the node does not read accounts at a block's hash (EIP-1898): each is read twice", {});
+		this.#log.warn("node can't read accounts at a block's hash (EIP-1898): reading each twice", {});
 	}
 
 	#finish(lookup: Lookup, outcome: AccountState | UpstreamError): void {

@@ -52,7 +52,7 @@ const KEPT = 16;
 /** Heads in a row without attributes before the operator is warned. */
 const MISSED_HEADS = 3;
 const SETTING = "BEACON_URL";
-const UNUSABLE = "the consensus node can't be used: simulations have a random PREVRANDAO and beacon root";
+const UNUSABLE = "consensus node unusable: simulations have a random PREVRANDAO and beacon root";
 
 /** Reads one event stream at a time, and remembers its attributes of the last heads. */
 export class BeaconNode implements Component {
@@ -68,12 +68,12 @@ export class BeaconNode implements Component {
 	#missed = 0;
 	#isOpen = false;
 	/** Whether this stream has delivered usable attributes. */
-	#hasTold = false;
+	#hasPublished = false;
 	/**
 	 * The last logged reason why the node can't be used. Null: it can be used. "": nothing is
 	 * logged yet.
 	 */
-	#told: string | null = "";
+	#loggedProblem: string | null = "";
 
 	constructor(options: BeaconNodeOptions, dependencies: BeaconNodeDependencies) {
 		this.#options = options;
@@ -123,7 +123,7 @@ export class BeaconNode implements Component {
 			if (signal.aborted) return;
 			// A stream that delivered attributes and then ended is only opened again: load
 			// balancers end each stream after a while.
-			failures = this.#hasTold ? 0 : Math.min(failures + 1, 16);
+			failures = this.#hasPublished ? 0 : Math.min(failures + 1, 16);
 			if (failures > 0) this.#tellFault(fault);
 			const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
 			// Half of it is random, so that many relays do not reconnect at the same time.
@@ -134,7 +134,7 @@ export class BeaconNode implements Component {
 	/** Reads one stream to its end, and returns why it ended. */
 	async #readStream(): Promise<UpstreamError> {
 		const reader = new EventStreamReader({ maxChars: MAX_EVENT_CHARS });
-		this.#hasTold = false;
+		this.#hasPublished = false;
 		const result = await this.#http.request({
 			method: "GET",
 			target: `/eth/v1/events?topics=${TOPIC}`,
@@ -171,7 +171,7 @@ export class BeaconNode implements Component {
 		// For the same parent, only the attributes of a later slot are new: the slot before it has
 		// passed without a block.
 		if (known !== undefined && timestamp <= known.timestamp) return;
-		this.#hasTold = true;
+		this.#hasPublished = true;
 		this.#known.delete(parentHash);
 		this.#known.set(parentHash, attributes);
 		const [oldest] = this.#known.keys();
@@ -188,17 +188,17 @@ export class BeaconNode implements Component {
 
 	/** Logs a problem once, until another one comes or it is over. */
 	#tellProblem(problem: string, fields: Parameters<Logger["warn"]>[1]): void {
-		if (this.#told === problem) return;
-		this.#told = problem;
+		if (this.#loggedProblem === problem) return;
+		this.#loggedProblem = problem;
 		this.#dependencies.log.warn(UNUSABLE, fields);
 	}
 
 	#tellWell(): void {
-		if (this.#told === null) return;
-		const isFirst = this.#told === "";
-		this.#told = null;
+		if (this.#loggedProblem === null) return;
+		const isFirst = this.#loggedProblem === "";
+		this.#loggedProblem = null;
 		this.#dependencies.log.info(
-			`the consensus node ${isFirst ? "tells" : "tells again"} PREVRANDAO and the beacon root of the next slot`,
+			`reading PREVRANDAO and the beacon root of the next slot from the consensus node${isFirst ? "" : " again"}`,
 		);
 	}
 }

@@ -33,7 +33,7 @@ export class Coinbases {
 			}
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
-			log.warn("the coinbases of the last blocks are not known yet", { code: thrown.code });
+			log.warn("could not read the coinbases of the last blocks", { code: thrown.code });
 		}
 	}
 

@@ -16,7 +16,10 @@ export class EventStreamReader {
 	readonly #decoder = new TextDecoder();
 	/** The beginning of a line whose end has not come yet. */
 	#rest = "";
-	/** Whether the last character was a carriage return, which a line feed may follow as part of the same line end. */
+	/**
+	 * Whether the last character was a carriage return, which a line feed may follow as part of the
+	 * same line end.
+	 */
 	#isBehindReturn = false;
 	#name = "";
 	#data: string[] = [];

@@ -24,7 +24,10 @@ interface FeedDependencies {
 		hasSubscribers(topic: string): boolean;
 		/** Publishes serialized results. */
 		publishAll(topic: string, results: Results): void;
-		/** The rest, after `prefix`, of each subscribed topic that begins with it, and the client that subscribed first. */
+		/**
+		 * The rest, after `prefix`, of each subscribed topic that begins with it, and the client that
+		 * subscribed first.
+		 */
 		subscribed(prefix: string): Iterable<{ readonly suffix: string; readonly client: string }>;
 	};
 	readonly background: Pick<Background, "run">;
@@ -83,7 +86,7 @@ export function createHeadFeed(
 			return await node.batch(calls, HEADERS_MS);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
-			log.warn("subscribers get short headers", { code: thrown.code, count: heads.length });
+			log.warn("sending subscribers short headers", { code: thrown.code, count: heads.length });
 			return [];
 		}
 	};
@@ -129,7 +132,7 @@ export function createLogFeed(
 			await Promise.all(looking);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
-			log.warn("subscribers miss the logs of a block", { code: thrown.code });
+			log.warn("could not send subscribers the logs of a block", { code: thrown.code });
 		}
 	};
 	const publish = inBatches<ChainUpdate>(background, "logs", async (updates) => {

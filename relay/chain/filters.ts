@@ -55,7 +55,7 @@ const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");
 const TOO_MUCH = new RpcError(
 	"limit",
-	"limit exceeded: the filters have too much to tell, poll fewer at once",
+	"limit exceeded: too many results for one batch, poll fewer filters at once",
 );
 
 /** Filters that clients poll. */
@@ -107,7 +107,7 @@ export class PolledFilters {
 	open(client: string, logs: LogCriteria | null): string {
 		this.#sweep();
 		if (this.#shares.take(client, 1) !== null) {
-			throw new RpcError("limit", `limit exceeded: ${MAX_PER_CLIENT} filters a client`);
+			throw new RpcError("limit", `limit exceeded: ${MAX_PER_CLIENT} filters per client`);
 		}
 		const id = `0x${randomBytes(ID_BYTES).toString("hex")}`;
 		const next = this.#dropped + this.#steps.length;

@@ -21,7 +21,7 @@ export class ForkReader {
 	readonly #dependencies: ForkReaderDependencies;
 	#isToldUnknown = false;
 	/** The last logged fork of the next block. */
-	#toldFork: Fork | null = null;
+	#loggedFork: Fork | null = null;
 
 	constructor(options: { readonly chainId: bigint }, dependencies: ForkReaderDependencies) {
 		this.#schedule = new ForkSchedule({ chainId: () => options.chainId });
@@ -40,9 +40,9 @@ export class ForkReader {
 	/** Sets the next block. If the rules should be read again before it, starts that read. */
 	setNext(next: Pick<NextBlock, "number" | "timestamp">): void {
 		const fork = this.at(next.timestamp);
-		if (fork !== this.#toldFork) {
-			this.#toldFork = fork;
-			this.#dependencies.log.info(`the next block has the rules of ${fork.name}`, { block: next.number });
+		if (fork !== this.#loggedFork) {
+			this.#loggedFork = fork;
+			this.#dependencies.log.info(`next block has the rules of ${fork.name}`, { block: next.number });
 		}
 		if (this.#schedule.isDue(next)) this.#dependencies.background.run("fork rules", () => this.read());
 	}
@@ -55,7 +55,7 @@ export class ForkReader {
 			const unknown = answer.ok ? this.#schedule.learn(answer.result) : [];
 			if (unknown.length === 0 || this.#isToldUnknown) return;
 			this.#isToldUnknown = true;
-			log.warn("the node has rules that this version does not know: the newest fork that it knows is taken", {
+			log.warn("node has rules that this version does not know: using the newest known fork", {
 				reason: unknown.join(" "),
 			});
 		} catch (thrown) {

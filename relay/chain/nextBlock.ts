@@ -10,14 +10,17 @@ import { fieldsOf } from "../domain/nodeJson.ts";
 import type { ForkReader } from "./forkReader.ts";
 
 /**
- * Ethereum's blobs since the second blob-parameter-only fork of 2026-01-07 (https://eips.ethereum.org/EIPS/eip-7892). Only used
- * if the node does not answer with the blob base fee, so later forks need not be known here.
+ * Ethereum's blobs since the second blob-parameter-only fork of 2026-01-07
+ * (https://eips.ethereum.org/EIPS/eip-7892). Only used if the node does not answer with the blob
+ * base fee, so later forks need not be known here.
  */
 const TARGET_BLOBS = 14n;
 const MAX_BLOBS = 21n;
 const BLOB_UPDATE_FRACTION = 11_684_671n;
 
-/** EIP-1559: the target is half of the limit, and a block moves the base fee by an eighth at most. */
+/**
+ * EIP-1559: the target is half of the limit, and a block moves the base fee by an eighth at most.
+ */
 const ELASTICITY = 2n;
 const MAX_CHANGE_DENOMINATOR = 8n;
 const GAS_PER_BLOB = 131_072n;
@@ -75,7 +78,9 @@ export function nextBlobBaseFee({ excessBlobGas, blobGasUsed, baseFee }: Header)
 	return blobBaseFee(excessBlobGas + blobGasUsed - target);
 }
 
-/** `e^(excessBlobGas / BLOB_UPDATE_FRACTION)` in whole numbers, at least 1, as EIP-4844 defines it. */
+/**
+ * `e^(excessBlobGas / BLOB_UPDATE_FRACTION)` in whole numbers, at least 1, as EIP-4844 defines it.
+ */
 function blobBaseFee(excessBlobGas: bigint): bigint {
 	let sum = 0n;
 	let term = BLOB_UPDATE_FRACTION;
@@ -100,7 +105,10 @@ async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise
 	}
 }
 
-/** Each list has the head's fee, then the next block's. If the head's fee differs, the answer is for another block. */
+/**
+ * Each list has the head's fee, then the next block's. If the head's fee differs, the answer is for
+ * another block.
+ */
 function readFees(result: unknown, head: Header): NodeFees {
 	const { baseFeePerGas, baseFeePerBlobGas } = fieldsOf(result) ?? {};
 	const [own, baseFee] = quantities(baseFeePerGas);

@@ -25,8 +25,8 @@ const PROBE_MS = 5_000;
 const MAX_BLOCKS_BEHIND = 64n;
 
 /**
- * Reads the node's chain and version within five seconds. Throws an UpstreamError, or
- * {@link NodeNotReadyError} if its answers are not usable yet.
+ * Reads the node's chain and version within five seconds. Throws an UpstreamError, or {@link
+ * NodeNotReadyError} if its answers are not usable yet.
  */
 export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<NodeProbe> {
 	const ask = (method: string, params: readonly unknown[]) => node.call({ method, params }, PROBE_MS);
@@ -125,7 +125,10 @@ export async function awaitNode(
 	return probe;
 }
 
-/** Why the node can't be used yet, without a URL or a text of its own. Other errors are thrown again. */
+/**
+ * Why the node can't be used yet, without a URL or a text of its own. Other errors are thrown
+ * again.
+ */
 function reasonOf(thrown: unknown): string {
 	if (thrown instanceof NodeNotReadyError) return thrown.message;
 	if (!(thrown instanceof UpstreamError)) throw thrown;

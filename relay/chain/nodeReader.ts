@@ -59,8 +59,8 @@ export class NodeReader {
 	}
 
 	/**
-	 * Any number of calls, answered in their order, in as many requests as it takes. Throws {@link UpstreamError}
-	 * when one of them failed, or not all were answered within `timeoutMs`.
+	 * Any number of calls, answered in their order, in as many requests as it takes. Throws {@link
+	 * UpstreamError} when one of them failed, or not all were answered within `timeoutMs`.
 	 */
 	batch(calls: readonly RpcCall[], timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer[]> {
 		return this.#all(calls, this.#clock.monotonic() + timeoutMs);
@@ -124,7 +124,7 @@ export class NodeReader {
 	#shrink(calls: number): void {
 		if (calls >= this.#pieceCalls()) return;
 		this.#small = { calls, until: this.#clock.monotonic() + SMALL_FOR_MS };
-		this.#log.warn("the node takes only small batches", { limit: calls });
+		this.#log.warn("node accepts only small batches", { limit: calls });
 	}
 }
 

@@ -29,7 +29,7 @@ import { type Cutter, cutterFor } from "../../shared/secrets.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
-import type { ToldChain } from "./toldChain.ts";
+import type { ReportedChain } from "./reportedChain.ts";
 
 export interface PassthroughOptions {
 	/** Maximum number of waiting light reads, and of waiting heavy ones. Default 1,000. */
@@ -42,7 +42,7 @@ export interface PassthroughDependencies {
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
 	/** Keeps the height that clients receive from falling. Default: the height may fall. */
-	readonly told?: Pick<ToldChain, "tell">;
+	readonly reported?: Pick<ReportedChain, "tell">;
 	/** Cuts the operator's secrets out of the node's errors. Default: those of any node. */
 	readonly cutter?: Cutter;
 	/** Default: the system clock. */
@@ -79,7 +79,7 @@ export class Passthrough {
 	readonly #log: Logger;
 	readonly #clock: Clock;
 	readonly #cutter: Cutter;
-	readonly #told: Pick<ToldChain, "tell"> | null;
+	readonly #reported: Pick<ReportedChain, "tell"> | null;
 	/** When the log last said that the node denies its operator access, in monotonic ms. */
 	#deniedAt = Number.NEGATIVE_INFINITY;
 	readonly #light: SharedJobs<unknown>;
@@ -95,7 +95,7 @@ export class Passthrough {
 		this.#log = dependencies.log;
 		this.#clock = dependencies.clock ?? systemClock;
 		this.#cutter = dependencies.cutter ?? cutterFor();
-		this.#told = dependencies.told ?? null;
+		this.#reported = dependencies.reported ?? null;
 		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
 		this.#light = new SharedJobs(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
 		this.#heavy = new SharedJobs(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
@@ -219,17 +219,17 @@ export class Passthrough {
 
 	/** The node's height, or a higher one that clients know already. */
 	#height(result: unknown): unknown {
-		const told = this.#told;
+		const reported = this.#reported;
 		const number = parseNodeQuantity(result);
-		if (told === null || number === null) return result;
+		if (reported === null || number === null) return result;
 		const tracked = this.#head()?.number ?? 0;
-		const height = told.tell(Math.max(Number(number), tracked));
+		const height = reported.tell(Math.max(Number(number), tracked));
 		return height === Number(number) ? result : toQuantity(height);
 	}
 
 	/** The node's error in the form for clients. */
 	#verdict(method: string, { code, message, data }: NodeError): Error {
-		this.#log.debug("the node answered a read with an error", { method, code });
+		this.#log.debug("node answered a read with an error", { method, code });
 		if (code === NOT_FOUND) return methodNotFound(method);
 		// Another relay of ours, behind the node's URL, gives this error.
 		if (isOwnFault({ code, message }) && reasonOf(data) === NODE_UNAVAILABLE.reason) return unavailable();
@@ -240,11 +240,11 @@ export class Passthrough {
 	#noteFailure(method: string, { code, status }: UpstreamError): void {
 		const now = this.#clock.monotonic();
 		if (status === undefined || !ACCOUNT_STATUS.has(status) || now - this.#deniedAt < DENIED_EVERY_MS) {
-			this.#log.debug("a read failed", { method, code: status ?? code });
+			this.#log.debug("read failed", { method, code: status ?? code });
 			return;
 		}
 		this.#deniedAt = now;
-		this.#log.warn("the node denies reads, for the operator's key, bill or quota", {
+		this.#log.warn("node denies reads: check key, bill and quota", {
 			method,
 			code: status,
 		});

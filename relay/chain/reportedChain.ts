@@ -3,10 +3,10 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
-import { ToldHead } from "../../shared/toldHead.ts";
+import { ReportedHead } from "../../shared/reportedHead.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 
-export interface ToldChainOptions {
+export interface ReportedChainOptions {
 	readonly slot: SlotLength;
 }
 
@@ -17,12 +17,12 @@ const BACK_MS = 10_000;
 /** Number of remembered announced blocks, the same as in the tracker. */
 const KEPT_BLOCKS = 128;
 
-export class ToldChain {
-	readonly #head: ToldHead;
+export class ReportedChain {
+	readonly #head: ReportedHead;
 	/** The hash that was announced for each number, lowest first. */
 	readonly #hashes = new Map<number, string>();
 
-	constructor(options: ToldChainOptions, dependencies: { readonly clock: Clock }) {
+	constructor(options: ReportedChainOptions, dependencies: { readonly clock: Clock }) {
 		const { slot } = options;
 		// Read each time, since a slot's length is learnt.
 		const waits = {
@@ -33,7 +33,7 @@ export class ToldChain {
 				return this.ownMs;
 			},
 		};
-		this.#head = new ToldHead(waits, dependencies);
+		this.#head = new ReportedHead(waits, dependencies);
 	}
 
 	/** The height that clients receive when the node's head is `number`. */

@@ -41,7 +41,10 @@ export function lastEffective(own: readonly Authorization[], nonce: bigint): Aut
 	return last;
 }
 
-/** Counts the nonces that `tx` uses: its sender's next one, and one for each effective authorization. */
+/**
+ * Counts the nonces that `tx` uses: its sender's next one, and one for each effective
+ * authorization.
+ */
 export function useNonces(nonces: Map<string, bigint>, tx: Signer): void {
 	nonces.set(tx.from, (nonces.get(tx.from) ?? 0n) + 1n);
 	for (const authorization of authorizationsForChain(tx)) {

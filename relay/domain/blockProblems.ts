@@ -25,7 +25,9 @@ export function codeProblem(
 	return { code: "EXECUTION_FAILED", message: `sender not an eoa: address ${from} has code` };
 }
 
-/** Whether the sender's `balance` covers the value and the most that its gas may cost; both in wei. */
+/**
+ * Whether the sender's `balance` covers the value and the most that its gas may cost; both in wei.
+ */
 export function fundsProblem(tx: DecodedTransaction, balance: bigint): Problem {
 	const cost = transactionCost(tx);
 	if (cost <= balance) return null;

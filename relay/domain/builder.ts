@@ -1,4 +1,5 @@
-// Parses the rows of the setting BUILDERS, strictly, since a typo in a row could leak a transaction.
+// Parses the rows of the setting BUILDERS, strictly, since a typo in a row could leak a
+// transaction.
 
 import { z } from "zod";
 import { url } from "../../shared/config.ts";
@@ -16,10 +17,10 @@ const row = z.strictObject({
 	dialect: z
 		.enum(["bundle", "mev-share"])
 		.default("bundle")
-		.describe("how it takes bundles: `eth_sendBundle`, or `mev_sendBundle`"),
-	fullPrivacy: z.boolean().default(false).describe("whether it may have transactions of `/fullprivacy`"),
+		.describe("how it accepts bundles: `eth_sendBundle`, or `mev_sendBundle`"),
+	fullPrivacy: z.boolean().default(false).describe("whether it may receive transactions of `/fullprivacy`"),
 	refund: z.boolean().default(true).describe("whether it pays refunds; without, it gets no backruns"),
-	maxRefundPercent: z.int().min(0).max(100).default(99).describe("the largest `refundPercent` it takes"),
+	maxRefundPercent: z.int().min(0).max(100).default(99).describe("the largest `refundPercent` it accepts"),
 	refundGas: z
 		.union([z.int().min(0), z.enum(["usual", "transfer"])], {
 			error: "expected a whole number of gas, `usual` or `transfer`",
@@ -35,7 +36,7 @@ const row = z.strictObject({
 	privateMethod: z
 		.enum(["eth_sendPrivateRawTransaction", "eth_sendPrivateTransaction", "eth_sendRawTransaction"])
 		.default("eth_sendPrivateRawTransaction")
-		.describe("how it takes private transactions"),
+		.describe("how it accepts private transactions"),
 	requestsPerSecond: z
 		.int()
 		.min(1)

@@ -1,4 +1,5 @@
-// Types of the bundles that searchers send (bids and plain bundles), with their block ranges, hashes and rejection codes. Pure.
+// Types of the bundles that searchers send (bids and plain bundles), with their block ranges,
+// hashes and rejection codes. Pure.
 
 import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
@@ -31,7 +32,10 @@ export function isAt(times: TimeRange | null, timestamp: number): boolean {
 
 /** The fields that all bundles have. */
 export interface BundleEnvelope {
-	/** The owner of the bundle and its uuid: the signer's address, or the network address if the request is not signed. */
+	/**
+	 * The owner of the bundle and its uuid: the signer's address, or the network address if the
+	 * request is not signed.
+	 */
 	readonly owner: string;
 	/** The client's network, which limits apply to. */
 	readonly network: string;
@@ -170,8 +174,8 @@ export type RangeOutcome =
 	| { readonly ok: false; readonly code: BundleRejection; readonly message: string };
 
 /**
- * The blocks of a bundle at the head `head`. No block, or the head's own number, means the next block. A range that has begun
- * is cut to the coming blocks.
+ * The blocks of a bundle at the head `head`. No block, or the head's own number, means the next
+ * block. A range that has begun is cut to the coming blocks.
  */
 export function blockRange({ first, last }: BlockRange, head: number): RangeOutcome {
 	const next = BigInt(head + 1);
@@ -186,7 +190,9 @@ export function blockRange({ first, last }: BlockRange, head: number): RangeOutc
 	return { ok: true, first: Number(first < next ? next : first), last: Number(end) };
 }
 
-/** The coming part of a range that was read from `asked` earlier, now that `next` is the next block. */
+/**
+ * The coming part of a range that was read from `asked` earlier, now that `next` is the next block.
+ */
 export function comingOf(asked: BlockRange, { first, last }: Range, next: number): RangeOutcome {
 	if (asked.first === null) return { ok: true, first: next, last: next };
 	return last < next ? past(last) : { ok: true, first: Math.max(first, next), last };

@@ -72,7 +72,7 @@ export interface BundleBlockStatus {
 	 * Whether builders' answers are disclosed. A bid's are only with the block of its target, since
 	 * they reveal other bids.
 	 */
-	isTold: boolean;
+	isDisclosed: boolean;
 	/** The block that contains it, or null. */
 	blockHash: string | null;
 	/** When it was created, in ms since the epoch. */
@@ -84,7 +84,10 @@ export interface BundleBlockStatus {
 
 /** A bidder. */
 export interface Bidder {
-	/** The bundle's owner: the address that signed the request, else the client's; null if no longer known. */
+	/**
+	 * The bundle's owner: the address that signed the request, else the client's; null if no longer
+	 * known.
+	 */
 	readonly owner: string | null;
 	/** The client that it came from; null if no longer known. */
 	readonly client: string | null;
@@ -124,9 +127,7 @@ export interface BundleReader {
 /** The status record of an owner's bundle. */
 export interface BundleRecord {
 	readonly owner: string;
-	/**
-	 * The client's network, which limits the number of bundles for all of its signers together.
-	 */
+	/** The client's network, which limits the number of bundles for all of its signers together. */
 	readonly client: string;
 	readonly hash: string;
 	/** Null for a plain bundle. */

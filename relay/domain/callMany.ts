@@ -5,23 +5,30 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { AccessListEntry } from "../../shared/ethereum/transactionFields.ts";
 import type { BlockTag } from "../../shared/jsonrpc/method.ts";
 
-/** Most transactions of a bundle, or calls of all bundles together, since each costs the node an execution. */
+/**
+ * Most transactions of a bundle, or calls of all bundles together, since each costs the node an
+ * execution.
+ */
 export const MAX_CALLS = 100;
 /** Most bundles of calls; each runs in its own block. */
 export const MAX_CALL_BUNDLES = 16;
 /** Most blocks from the state's block to the simulated one. */
 export const MAX_BLOCKS_ABOVE = 30;
 
-/** A block in a request. `pending` means `latest`, since the node's pending block contains no private transactions. */
+/**
+ * A block in a request. `pending` means `latest`, since the node's pending block contains no
+ * private transactions.
+ */
 export type NamedBlock = bigint | BlockTag;
 
-/** Shape A: signed transactions, run one after another in one block on the state after another block. */
+/**
+ * Shape A: signed transactions, run one after another in one block on the state after another
+ * block.
+ */
 export interface TransactionsRequest {
 	/** The client that is charged for the calls. */
 	readonly client: string;
-	/**
-	 * The transactions; a string is the hash of one that is disclosed to searchers. Never empty.
-	 */
+	/** The transactions; a string is the hash of one that is disclosed to searchers. Never empty. */
 	readonly txs: readonly (DecodedTransaction | string)[];
 	/** Null: the one after the state's block. */
 	readonly blockNumber: bigint | null;
@@ -74,7 +81,10 @@ export interface CallBundle {
 	readonly blockOverride: CallBlockOverride;
 }
 
-/** Shape B: unsigned calls, run one after another in a block of the chain, behind some or all of its transactions. */
+/**
+ * Shape B: unsigned calls, run one after another in a block of the chain, behind some or all of its
+ * transactions.
+ */
 export interface CallsRequest {
 	/** The client that is charged for the calls. */
 	readonly client: string;

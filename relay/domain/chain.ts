@@ -1,4 +1,5 @@
-// The chain as the relay sees it: headers, account states, updates, the tip, and the time for stored records.
+// The chain as the relay sees it: headers, account states, updates, the tip, and the time for
+// stored records.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { Fork, ForkAt } from "../../shared/ethereum/forks.ts";
@@ -29,7 +30,9 @@ export function laterTime(now: number, head: Pick<Header, "timestamp"> | null): 
 	return Math.max(now, (head?.timestamp ?? 0) * 1000);
 }
 
-/** The earlier of the machine's time `now` and the head's, in ms: for judging how old a stamp is. */
+/**
+ * The earlier of the machine's time `now` and the head's, in ms: for judging how old a stamp is.
+ */
 export function earlierTime(now: number, head: Pick<Header, "timestamp">): number {
 	return Math.min(now, head.timestamp * 1000);
 }
@@ -38,16 +41,24 @@ export function earlierTime(now: number, head: Pick<Header, "timestamp">): numbe
 export interface Block extends Header {
 	/** Hash and sender of each transaction, in order. */
 	readonly transactions: readonly { readonly hash: string; readonly from: string }[];
-	/** The addresses whose nonces it may have changed: senders and EIP-7702 authorities, lower case. */
+	/**
+	 * The addresses whose nonces it may have changed: senders and EIP-7702 authorities, lower case.
+	 */
 	readonly touched: readonly string[];
 }
 
-/** How the canonical chain changed: `reverted` newest first, `applied` oldest first; `head` is its last block. */
+/**
+ * How the canonical chain changed: `reverted` newest first, `applied` oldest first; `head` is its
+ * last block.
+ */
 export interface ChainUpdate {
 	readonly head: Block;
 	readonly reverted: readonly Block[];
 	readonly applied: readonly Block[];
-	/** True when blocks were missed and can't be fetched one by one, so that all state must be read again. */
+	/**
+	 * True when blocks were missed and can't be fetched one by one, so that all state must be read
+	 * again.
+	 */
 	readonly gap: boolean;
 }
 
@@ -59,7 +70,10 @@ export interface AccountState {
 	readonly nonce: bigint;
 	/** Wei. */
 	readonly balance: bigint;
-	/** `none`: no code; `delegated`: an EIP-7702 delegation; `contract`: any other code, which may not send (EIP-3607). */
+	/**
+	 * `none`: no code; `delegated`: an EIP-7702 delegation; `contract`: any other code, which may not
+	 * send (EIP-3607).
+	 */
 	readonly code: "none" | "delegated" | "contract";
 }
 

@@ -1,4 +1,5 @@
-// The submission paths with their policies, and the topics and names of websocket subscriptions. Pure.
+// The submission paths with their policies, and the topics and names of websocket subscriptions.
+// Pure.
 
 /** How transactions of a path are treated. */
 export interface EndpointPolicy {
@@ -66,7 +67,10 @@ export function sharingOn(paths: readonly SubmissionPath[]): EndpointPolicy["sha
 	return paths.every((path) => policyOf(path).sharing === "always") ? "always" : "likely";
 }
 
-/** Whether a transaction may be sent only if it passes a simulation for this block. `passed`: whether it ever has. */
+/**
+ * Whether a transaction may be sent only if it passes a simulation for this block. `passed`:
+ * whether it ever has.
+ */
 export function mustPass(one: { readonly policy: EndpointPolicy; readonly passed: boolean }): boolean {
 	const { policy, passed } = one;
 	return policy.simulated && (policy.resimulated || !passed);
@@ -117,9 +121,7 @@ export function bundleOfTopic(topic: string): { readonly owner: string; readonly
 /** The path of the websocket through which other relays call the core. */
 export const EDGE_PATH = "/internal";
 
-/**
- * The subscription to disclosed pending transactions. The configured aliases refer to this one.
- */
+/** The subscription to disclosed pending transactions. The configured aliases refer to this one. */
 export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions";
 
 /** All built-in subscription names. */

@@ -18,7 +18,10 @@ export type DeliveryKind = "bundle" | "private" | "cancel";
 /** Why a transaction is `QUEUED`. */
 export type QueueReason = "nonceGap" | "behindHeld" | "behindUnchecked";
 
-/** A refund as read from the chain. Amounts are wei as decimal strings; hashes and addresses are lower case. */
+/**
+ * A refund as read from the chain. Amounts are wei as decimal strings; hashes and addresses are
+ * lower case.
+ */
 export interface Refund {
 	readonly bundle: string;
 	readonly backrun: string;
@@ -26,9 +29,7 @@ export interface Refund {
 	readonly bid: string;
 	/** Amount that the backrun brought to the coinbase: transfers and priority fees. */
 	readonly brought: string;
-	/**
-	 * Amount that the builder deducts for the payment, by its row's `refundGas`, at the base fee.
-	 */
+	/** Amount that the builder deducts for the payment, by its row's `refundGas`, at the base fee. */
 	readonly cost: string;
 	/** The builder's percentage of `brought`, less the cost. */
 	readonly owed: string;
@@ -38,7 +39,9 @@ export interface Refund {
 	readonly recipient: string;
 }
 
-/** Something that happened at `at`, in ms since the epoch; `block` is the block that it concerns. */
+/**
+ * Something that happened at `at`, in ms since the epoch; `block` is the block that it concerns.
+ */
 type Event<T extends string, Fields = unknown> = { readonly type: T; readonly at: number } & Fields;
 type BlockEvent<T extends string, Fields = unknown> = Event<T, { readonly block: number } & Fields>;
 

@@ -49,7 +49,7 @@ interface Turn<T> {
  * Orders senders. A round has one sender of each client, its highest. In a round the highest goes
  * first.
  */
-export class DearestFirst<T extends Waiting> {
+export class HighestFirst<T extends Waiting> {
 	readonly #byClient = new Map<string, T[]>();
 
 	add(one: T): void {

@@ -1,4 +1,5 @@
-// Parses the JSON of an execution node. The operator trusts the node, so shapes are checked and contents are not.
+// Parses the JSON of an execution node. The operator trusts the node, so shapes are checked and
+// contents are not.
 
 import { forkShownBy } from "../../shared/ethereum/forks.ts";
 import { parseAddress, parseHash, parseNodeQuantity } from "../../shared/ethereum/hex.ts";

@@ -9,18 +9,18 @@ import type { TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
 
 /**
- * Account states, read from the node once per head and address, with fair queueing by client. The test of admission has its own,
- * whose node lags.
+ * Account states, read from the node once per head and address, with fair queueing by client. The
+ * test of admission has its own, whose node lags.
  */
 export interface Accounts {
 	/**
-	 * State of `address` after the tracked head, charged to `client` (see clientOf). `urgent` reads go first. Throws an
-	 * UpstreamError if it is not available within a second.
+	 * State of `address` after the tracked head, charged to `client` (see clientOf). `urgent` reads
+	 * go first. Throws an UpstreamError if it is not available within a second.
 	 */
 	get(address: string, client: string, urgent?: boolean): Promise<AccountState>;
 	/**
-	 * The same, read from the node now and possibly after a later head: for the check before a rejection. Urgent. Throws an
-	 * UpstreamError if it is not available within a second.
+	 * The same, read from the node now and possibly after a later head: for the check before a
+	 * rejection. Urgent. Throws an UpstreamError if it is not available within a second.
 	 */
 	fresh(address: string, client: string): Promise<AccountState>;
 	/** Sets the tracked head and drops all cached states. */
@@ -55,6 +55,9 @@ export interface Caller {
 
 /** Publishes notifications to subscribers: the hub of ingress, which no stage depends on. */
 export interface Publisher {
-	/** `make` creates the notification's result as JSON values; called once, and only if there are subscribers. */
+	/**
+	 * `make` creates the notification's result as JSON values; called once, and only if there are
+	 * subscribers.
+	 */
 	publish(topic: string, make: () => unknown): void;
 }

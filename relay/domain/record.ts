@@ -31,8 +31,8 @@ export function isUserEnd(event: LifeEvent): event is UserEnd {
 }
 
 /**
- * The record of one transaction. Only {@link fold}, {@link setOwners}, {@link endForAll} and the archive change it. Numbers fit
- * JSON; wei, gas and nonce are decimal strings.
+ * The record of one transaction. Only {@link fold}, {@link setOwners}, {@link endForAll} and the
+ * archive change it. Numbers fit JSON; wei, gas and nonce are decimal strings.
  */
 export interface TransactionRecord {
 	readonly hash: string;
@@ -108,7 +108,10 @@ export function publicStage({
 /** A record while {@link fold} changes it. */
 type Draft = { -readonly [Name in keyof TransactionRecord]: TransactionRecord[Name] };
 
-/** Events and deliveries kept per transaction: the first and the last ones; those in between are only counted. */
+/**
+ * Events and deliveries kept per transaction: the first and the last ones; those in between are
+ * only counted.
+ */
 export const MAX_EVENTS = 200;
 export const MAX_DELIVERIES = 400;
 /** Most characters of a compacted record's error message. */
@@ -151,7 +154,9 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 	};
 }
 
-/** Applies `event` to the record. Returns false, and changes nothing, if the transition is illegal. */
+/**
+ * Applies `event` to the record. Returns false, and changes nothing, if the transition is illegal.
+ */
 export function fold(known: TransactionRecord, given: TxEvent): boolean {
 	const event = inOrder(known, given);
 	const stage = nextStage(known.stage, event, known.ended);
@@ -409,8 +414,8 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 };
 
 /**
- * The stage after `event`, or null if that is illegal in `stage`. `ended` is the stage in which the transaction had ended
- * before it was mined anyway: a reorganisation returns it to that stage.
+ * The stage after `event`, or null if that is illegal in `stage`. `ended` is the stage in which the
+ * transaction had ended before it was mined anyway: a reorganisation returns it to that stage.
  */
 export function nextStage(stage: Stage, event: TxEvent, ended: Stage | null): Stage | null {
 	const row = TRANSITIONS[event.type].find(([stages]) => stages.includes(stage));

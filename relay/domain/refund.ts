@@ -25,11 +25,14 @@ export interface Payout {
 }
 
 /** Whether a refund to an account that does not exist costs more than one to another. */
-export function isNewDearer({ transferGas }: Fork): boolean {
+export function isNewAccountCostlier({ transferGas }: Fork): boolean {
 	return transferGas.toEmpty > transferGas.toExisting;
 }
 
-/** The refund due for `brought` wei, never below zero, and the cost of paying it, which the builder deducts. */
+/**
+ * The refund due for `brought` wei, never below zero, and the cost of paying it, which the builder
+ * deducts.
+ */
 export function owedRefund(
 	brought: bigint,
 	{ percent, refundGas }: RefundTerms,

@@ -25,10 +25,10 @@ export interface RefundRow extends Pick<Refund, "payer" | "recipient" | "owed" |
  */
 export function refundRowOf(record: TransactionRecord): RefundRow | null {
 	const included = inclusionOf(record);
-	const told = record.events.findLast((event): event is Of<"refunded"> => event.type === "refunded");
-	if (included === null || told === undefined) return null;
-	if (record.events.lastIndexOf(told) < record.events.lastIndexOf(included)) return null;
-	const { payer, recipient, owed, paid } = told;
+	const refunded = record.events.findLast((event): event is Of<"refunded"> => event.type === "refunded");
+	if (included === null || refunded === undefined) return null;
+	if (record.events.lastIndexOf(refunded) < record.events.lastIndexOf(included)) return null;
+	const { payer, recipient, owed, paid } = refunded;
 	const { block, blockHash } = included;
 	return { block, blockHash, hash: record.hash, sender: record.from, recipient, payer, owed, paid };
 }

@@ -1,5 +1,5 @@
-// Rejections of submissions: the list of codes. Messages follow go-ethereum (core/txpool/errors.go, core/error.go), since wallets
-// match on them.
+// Rejections of submissions: the list of codes. Messages follow go-ethereum (core/txpool/errors.go,
+// core/error.go), since wallets match on them.
 
 /** All codes. */
 export const REJECTION_CODES = [

@@ -5,7 +5,9 @@ import type { BundleBlockStatus, BundleReason, BundleRecord, BundleStage } from 
 
 const DAY_MS = 86_400_000;
 
-/** One day's figures of an owner of bundles. A bundle counts once for each block that it was for. */
+/**
+ * One day's figures of an owner of bundles. A bundle counts once for each block that it was for.
+ */
 export interface DayFigures {
 	/** Days since the epoch, UTC. */
 	readonly day: number;
@@ -37,9 +39,7 @@ export function dayText(day: number): string {
 	return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/**
- * Adds a bundle in a block with its current status (1), or removes it (-1) before that changes.
- */
+/** Adds a bundle in a block with its current status (1), or removes it (-1) before that changes. */
 export function count(
 	figures: DayFigures,
 	{ target }: Pick<BundleRecord, "target">,

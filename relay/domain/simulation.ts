@@ -21,7 +21,10 @@ export const SIMULATION_ERROR_CODES = [
 
 export type SimulationErrorCode = (typeof SIMULATION_ERROR_CODES)[number];
 
-/** Failures during execution. All others but NODE_UNAVAILABLE mean that the transaction is invalid in the block. */
+/**
+ * Failures during execution. All others but NODE_UNAVAILABLE mean that the transaction is invalid
+ * in the block.
+ */
 export const EXECUTION_FAILURES: ReadonlySet<SimulationErrorCode> = new Set([
 	"EXECUTION_REVERTED",
 	"OUT_OF_GAS",
@@ -43,11 +46,13 @@ export type SimulationOutcome =
 	| {
 			readonly ok: true;
 			readonly gasUsed: bigint;
-			/** Whether it emitted an event, not counting synthetic logs of Ether transfers. Null: unknown. */
+			/**
+			 * Whether it emitted an event, not counting synthetic logs of Ether transfers. Null: unknown.
+			 */
 			readonly emitsEvents: boolean | null;
 			/**
-			 * Net wei that the fee recipient got by transfers, internal ones included, without priority fees. Null: not
-			 * requested, or unknown.
+			 * Net wei that the fee recipient got by transfers, internal ones included, without priority
+			 * fees. Null: not requested, or unknown.
 			 */
 			readonly paid: bigint | null;
 	  }
@@ -108,8 +113,8 @@ export function blockContext(next: NextBlock, feeRecipient: string, number = nex
 export type SimulatedAccount = Pick<AccountState, "nonce" | "balance">;
 
 /**
- * Transactions to run in order in `block`: a sender's chain of nonces, such a chain with a backrun behind it, or a plain
- * bundle.
+ * Transactions to run in order in `block`: a sender's chain of nonces, such a chain with a backrun
+ * behind it, or a plain bundle.
  */
 export interface SimulationRequest {
 	readonly block: BlockContext;

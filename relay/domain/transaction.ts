@@ -114,7 +114,10 @@ const ONE_PATH: Readonly<Record<SubmissionPath, readonly SubmissionPath[]>> = {
 	nochecks: ["nochecks"],
 };
 
-/** The transaction without raw bytes, data, lists and signature, to save memory for one that is never sent again. */
+/**
+ * The transaction without raw bytes, data, lists and signature, to save memory for one that is
+ * never sent again.
+ */
 export function withoutBytes(transaction: PrivateTransaction): PrivateTransaction {
 	const { tx } = transaction;
 	const bare: DecodedTransaction = {
@@ -168,8 +171,8 @@ export interface Submission extends SubmissionOptions, OwnerProof {
 }
 
 /**
- * The outcome of a submission. `known`: it was submitted before, and nothing happened. `cancels`: it is a self-transfer that
- * cancelled the transaction with its nonce, and is not sent itself.
+ * The outcome of a submission. `known`: it was submitted before, and nothing happened. `cancels`:
+ * it is a self-transfer that cancelled the transaction with its nonce, and is not sent itself.
  */
 export type SubmitOutcome =
 	| { readonly outcome: "accepted" | "known" | "cancels"; readonly hash: string }
@@ -180,18 +183,27 @@ export function knownOutcome(hash: string): SubmitOutcome {
 	return { outcome: "known", hash };
 }
 
-/** Blocks for which a mined or ended transaction is watched, since it may still be mined or reorganised. */
+/**
+ * Blocks for which a mined or ended transaction is watched, since it may still be mined or
+ * reorganised.
+ */
 export const WATCH_BLOCKS = 64;
 
 /** Most pending transactions of one sender. */
 export const MAX_PER_SENDER = 64;
 
-/** Most cancelled transactions of one sender that are not archived yet: cancels are free, and each is stored for a week. */
+/**
+ * Most cancelled transactions of one sender that are not archived yet: cancels are free, and each
+ * is stored for a week.
+ */
 export const MAX_CANCELLED = 512;
 
 /** The identities that a request proves. */
 export interface Requester {
-	/** The client's network address; null if it proves nothing: a request from a web page, or an unknown address. */
+	/**
+	 * The client's network address; null if it proves nothing: a request from a web page, or an
+	 * unknown address.
+	 */
 	readonly address: string | null;
 	/** Address whose key signed the request, lower case, or null. */
 	readonly signer: string | null;

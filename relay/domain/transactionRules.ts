@@ -101,7 +101,10 @@ function rejectedBy(code: RejectionCode, problem: SimulationError | null): Rejec
 	return problem === null ? null : rejection(code, problem.message);
 }
 
-/** In the order in which they are checked: the transaction's own faults come before the state of the chain. */
+/**
+ * In the order in which they are checked: the transaction's own faults come before the state of the
+ * chain.
+ */
 export const STATIC_RULES: readonly StaticRule[] = [
 	chainId,
 	size,
@@ -135,8 +138,9 @@ export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, 
 const FEE_FALLS = { to: 7n, of: 8n };
 
 /**
- * The rejection of a transaction that can't be mined within `ttlBlocks` even if the base fee falls as fast as possible; else
- * null. The blob fee is not checked, since its rate of change depends on the fork.
+ * The rejection of a transaction that can't be mined within `ttlBlocks` even if the base fee falls
+ * as fast as possible; else null. The blob fee is not checked, since its rate of change depends on
+ * the fork.
  */
 export function hopelessFeeCap(
 	tx: DecodedTransaction,

@@ -17,7 +17,7 @@ import type { Traces } from "../../shared/tracing/traces.ts";
 import { FROM_CORE, PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
 import { FEED, FOLLOW, type FollowTopic, LEAVE_MS, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
-import { ToldTopics } from "./toldTopics.ts";
+import { ReportedTopics } from "./reportedTopics.ts";
 
 /** A method of the core. */
 interface CoreMethod<Needs> {
@@ -80,10 +80,10 @@ export class Core<Needs> {
 	 * Shared transactions that this process's clients have received. Each has the secret of the
 	 * core's term, because the number of a term may come twice.
 	 */
-	readonly #told = recentlyUsed<string>(REMEMBERED);
+	readonly #published = recentlyUsed<string>(REMEMBERED);
 	/** The last news of the feed: its number and the secret of its term. */
 	#last: { readonly secret: string; readonly number: number } | null = null;
-	readonly #followed = new ToldTopics();
+	readonly #followed = new ReportedTopics();
 	#ownSecret: string | null = null;
 	/** Topics that clients wait to follow, and the number of these clients. */
 	readonly #awaited = new Map<string, number>();
@@ -125,8 +125,8 @@ export class Core<Needs> {
 	}
 
 	/**
-	 * Runs a method of the core. Returns and throws like a method's `handle`. Throws
-	 * {@link NO_CORE} if there is none for `timeoutMs`.
+	 * Runs a method of the core. Returns and throws like a method's `handle`. Throws {@link NO_CORE}
+	 * if there is none for `timeoutMs`.
 	 */
 	run(method: CoreMethod<Needs>, params: readonly unknown[], context: CallContext): unknown {
 		const local = this.#local;
@@ -171,14 +171,14 @@ export class Core<Needs> {
 		this.#link?.ask(UNFOLLOW, [topic]);
 	}
 
-	/** Whether the transaction with this hash was submitted here while the core was another process. */
+	/**
+	 * Whether the transaction with this hash was submitted here while the core was another process.
+	 */
 	hasSubmitted(hash: string): boolean {
 		return this.#submitted.has(hash);
 	}
 
-	/**
-	 * The secret of this process's past, present or next term as the core; null if there is none.
-	 */
+	/** The secret of this process's past, present or next term as the core; null if there is none. */
 	get ownSecret(): string | null {
 		return this.#ownSecret;
 	}
@@ -207,7 +207,7 @@ export class Core<Needs> {
 		this.#link?.close();
 		this.#link = null;
 		this.#changed();
-		for (const { hash, text } of local.shared()) this.#tell(local.term?.secret ?? "", NO_NEWS, hash, text);
+		for (const { hash, text } of local.shared()) this.#publish(local.term?.secret ?? "", NO_NEWS, hash, text);
 		for (const topic of this.#followed.topics()) {
 			// If the topic can't be read, its subscribers receive its next change.
 			await readTopic(local, topic, (current) => this.#tellAgain(topic, current)).catch(() => {});
@@ -253,7 +253,7 @@ export class Core<Needs> {
 
 	/** Sends this process's clients a transaction that the core in this process shares. */
 	shared(hash: string, text: string): void {
-		this.#tell(this.#local?.term?.secret ?? "", 1, hash, text);
+		this.#publish(this.#local?.term?.secret ?? "", 1, hash, text);
 	}
 
 	/** The listeners for the events of a link to the core. */
@@ -263,7 +263,7 @@ export class Core<Needs> {
 				// The next connection repeats everything that an ended connection still delivers.
 				if (this.#link?.holder !== holder) return;
 				if (number !== NO_NEWS) this.#last = { secret: holder.secret, number };
-				this.#tell(holder.secret, number, hash, text);
+				this.#publish(holder.secret, number, hash, text);
 			},
 			onNews: (topic, text) => {
 				if (this.#link?.holder === holder) this.#onNews(topic, text);
@@ -386,9 +386,9 @@ export class Core<Needs> {
 	 * Publishes a shared transaction. If clients have received it already, publishes it again only
 	 * as news of the same term.
 	 */
-	#tell(secret: string, number: number, hash: string, text: string): void {
-		const before = this.#told.get(hash);
-		this.#told.set(hash, secret);
+	#publish(secret: string, number: number, hash: string, text: string): void {
+		const before = this.#published.get(hash);
+		this.#published.set(hash, secret);
 		if (before !== undefined && (number === NO_NEWS || before !== secret)) return;
 		this.#dependencies.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(text));
 	}

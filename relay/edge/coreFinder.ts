@@ -42,7 +42,7 @@ export class CoreFinder implements Component {
 	/** When the search for the core began, in monotonic ms. */
 	#searchedSince = 0;
 	#trouble: string = NO_HOLDER;
-	#isTold = false;
+	#isLogged = false;
 
 	constructor(dependencies: CoreFinderDependencies) {
 		this.#dependencies = dependencies;
@@ -109,7 +109,7 @@ export class CoreFinder implements Component {
 		} catch (thrown) {
 			const isOurs = thrown instanceof DatabaseDownError || thrown instanceof DatabaseRefusedError;
 			this.#trouble = isOurs ? thrown.message : NO_DATABASE;
-			this.#dependencies.log.debug("the row of the core can't be read", { fault: safeError(thrown) });
+			this.#dependencies.log.debug("could not read the core's row", { fault: safeError(thrown) });
 			return null;
 		}
 	}
@@ -137,9 +137,9 @@ export class CoreFinder implements Component {
 		}
 		this.#onEnd = new AbortController();
 		this.#isLost = false;
-		this.#isTold = false;
+		this.#isLogged = false;
 		core.connect(link);
-		log.info("connected with the core", { term: holder.term });
+		log.info("connected to the core", { term: holder.term });
 	}
 
 	#ended({ term }: Holder): void {
@@ -150,14 +150,14 @@ export class CoreFinder implements Component {
 		this.#isLost = true;
 		this.#onEnd.abort();
 		if (core.local === null && !this.#stopping.signal.aborted)
-			log.warn("the connection with the core has ended: looking for the next one", { term });
+			log.warn("connection to the core ended, looking for the next core", { term });
 	}
 
 	/** Logs once that the search takes long. */
 	#tell(): void {
 		const { core, clock, log } = this.#dependencies;
-		if (this.#isTold || core.local !== null || clock.monotonic() - this.#searchedSince < AWAY_MS) return;
-		this.#isTold = true;
-		log.warn("no core can be reached", { reason: this.#trouble });
+		if (this.#isLogged || core.local !== null || clock.monotonic() - this.#searchedSince < AWAY_MS) return;
+		this.#isLogged = true;
+		log.warn("no core reachable", { reason: this.#trouble });
 	}
 }

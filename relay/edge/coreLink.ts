@@ -31,7 +31,10 @@ export interface CoreLinkDependencies {
 	readonly timeoutMs: number;
 	/** Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
-	/** A transaction that is shared with searchers: its number in the core's term, its hash, and the feed's result as JSON. */
+	/**
+	 * A transaction that is shared with searchers: its number in the core's term, its hash, and the
+	 * feed's result as JSON.
+	 */
 	readonly onShared: (number: number, hash: string, text: string) => void;
 	/** News of a followed topic: the result as JSON. */
 	readonly onNews: (topic: string, text: string) => void;
@@ -46,7 +49,7 @@ export interface CoreLinkDependencies {
  */
 export const UNANSWERED = new RpcError(
 	"unavailable",
-	"internal error: no core answered in time: it may have been done, ask again",
+	"internal error: no core answered in time: the request may have been carried out, check before you retry",
 	{ reason: "no core" },
 );
 

@@ -107,7 +107,7 @@ export class EdgeServer {
 		}
 		const service = this.#service;
 		if (service === null) {
-			endWith(socket, rawAnswer(503, JSON.stringify({ error: "no core yet, or any more" })));
+			endWith(socket, rawAnswer(503, JSON.stringify({ error: "not the core" })));
 			return;
 		}
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
@@ -256,7 +256,7 @@ class Edge {
 		};
 		const fail = (thrown: unknown): void => {
 			if (readError(thrown) === null)
-				this.#dependencies.log.error("a call failed", {
+				this.#dependencies.log.error("call failed", {
 					method,
 					request: from?.id ?? undefined,
 					fault: safeError(thrown),

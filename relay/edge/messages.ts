@@ -24,7 +24,7 @@ export const LEAVE_MS = 500;
 export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
 /** The error while there is no core. No core has received any part of the request. */
-export const NO_CORE = new RpcError("unavailable", "internal error: no core can be reached, try again", {
+export const NO_CORE = new RpcError("unavailable", "internal error: no core reachable, try again", {
 	reason: "no core",
 });
 

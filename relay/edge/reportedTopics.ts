@@ -4,7 +4,7 @@
 
 import { LIVE_STAGES } from "../../shared/ethereum/statusRecord.ts";
 
-interface Told {
+interface Reported {
 	/** The result, as JSON. */
 	readonly text: string;
 	readonly stage: string;
@@ -22,9 +22,9 @@ const BEHIND: Readonly<Record<string, readonly string[]>> = {
 	ACCEPTED: ["SENT"],
 };
 
-export class ToldTopics {
+export class ReportedTopics {
 	/** By topic, and for a bundle also by block. */
-	readonly #topics = new Map<string, Map<unknown, Told>>();
+	readonly #topics = new Map<string, Map<unknown, Reported>>();
 
 	/** Whether the topic is followed. */
 	has(topic: string): boolean {
@@ -49,7 +49,7 @@ export class ToldTopics {
 
 	/** Marks all results so far as those of another core or connection. */
 	coreChanged(): void {
-		for (const told of this.#topics.values()) for (const one of told.values()) one.isOld = true;
+		for (const reported of this.#topics.values()) for (const one of reported.values()) one.isOld = true;
 	}
 
 	/**
@@ -58,14 +58,14 @@ export class ToldTopics {
 	 * to a request for the current state.
 	 */
 	isNews(topic: string, text: string, standsNow = false): boolean {
-		const told = this.#topics.get(topic);
-		if (told === undefined) return true;
+		const reported = this.#topics.get(topic);
+		if (reported === undefined) return true;
 		const { block, stage } = fieldsOf(text);
-		const last = told.get(block);
+		const last = reported.get(block);
 		const isOld = last?.isOld === true;
 		if ((isOld || standsNow) && last?.text === text) return false;
 		if (isOld && BEHIND[stage]?.includes(last.stage) === true) return false;
-		told.set(block, { text, stage, isOld: false });
+		reported.set(block, { text, stage, isOld: false });
 		return true;
 	}
 }

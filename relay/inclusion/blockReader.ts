@@ -1,4 +1,5 @@
-// Parses blocks, and single fields of them, from the node's JSON. Malformed JSON is an UpstreamError.
+// Parses blocks, and single fields of them, from the node's JSON. Malformed JSON is an
+// UpstreamError.
 
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
@@ -9,7 +10,8 @@ import { fieldsOf, readAddress, readAuthorization, readHash, readHeader } from "
 import type { Recoveries } from "../domain/recoveries.ts";
 
 /**
- * Parses the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Rejects with an UpstreamError.
+ * Parses the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Rejects with an
+ * UpstreamError.
  */
 export async function readBlock(json: unknown, recoveries: Pick<Recoveries, "each">): Promise<Block> {
 	const block = record(json);
@@ -42,7 +44,10 @@ export function record(value: unknown): Fields {
 	return known(fieldsOf(value));
 }
 
-/** A number; less strict than with clients, because some nodes pad with zeros. Throws an UpstreamError. */
+/**
+ * A number; less strict than with clients, because some nodes pad with zeros. Throws an
+ * UpstreamError.
+ */
 export function quantity(value: unknown): bigint {
 	return known(parseNodeQuantity(value));
 }

@@ -1,5 +1,5 @@
-// Finds how the tracked chain leads to the node's head: which blocks were reverted and which were applied. It reads parents by
-// their hash until it meets a known block.
+// Finds how the tracked chain leads to the node's head: which blocks were reverted and which were
+// applied. It reads parents by their hash until it meets a known block.
 
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 

@@ -1,5 +1,5 @@
-// Subscribes to the node's new heads over a websocket, and reconnects when the connection closes or stops answering pings. It
-// reads no blocks.
+// Subscribes to the node's new heads over a websocket, and reconnects when the connection closes or
+// stops answering pings. It reads no blocks.
 
 import type { LookupFunction } from "node:net";
 import { type RawData, WebSocket } from "ws";
@@ -128,7 +128,7 @@ export class HeadSubscription {
 		this.#id = id;
 		this.#tries = 0;
 		this.#isOutageLogged = false;
-		this.#dependencies.log.info("heads are announced by the node");
+		this.#dependencies.log.info("node announces heads");
 		this.#ping(socket);
 		this.#dependencies.onChange();
 	}
@@ -151,7 +151,7 @@ export class HeadSubscription {
 		if (this.#stopped) return;
 		if (!this.#isOutageLogged) {
 			this.#isOutageLogged = true;
-			log.warn("heads are not announced by the node: polling", {
+			log.warn("node announces no heads: polling", {
 				...(fault === undefined ? {} : { fault: safeError(fault) }),
 			});
 		}

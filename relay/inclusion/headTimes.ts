@@ -85,7 +85,10 @@ export class HeadTimes {
 		return this.#isFirst || this.#catchesUp(last) ? Math.max(0, last.wallAgeMs) + sinceMs : sinceMs;
 	}
 
-	/** How far this machine's clock is ahead of the chain's, in ms, negative if it is behind; 0 if they agree within seconds. */
+	/**
+	 * How far this machine's clock is ahead of the chain's, in ms, negative if it is behind; 0 if
+	 * they agree within seconds.
+	 */
 	differenceMs(): number {
 		return this.#differenceMs;
 	}
@@ -106,7 +109,7 @@ export class HeadTimes {
 		const hasBegun = ms !== 0 && this.#differenceMs === 0;
 		if (!isChanged && !hasEnded && !hasBegun) return;
 		this.#differenceMs = ms;
-		if (ms === 0) this.#log.info("this machine's clock agrees with the chain's again");
+		if (ms === 0) this.#log.info("clock agrees with the chain again");
 		else
 			this.#log.warn(`this machine's clock is ${ms > 0 ? "ahead of" : "behind"} the chain's`, {
 				ms: Math.abs(ms),

@@ -54,7 +54,10 @@ export interface HeadTrackerDependencies {
 const LIMITS: WalkLimits = { kept: 128, missed: 64 };
 /** Deadline for reading a block, in ms. */
 const BLOCK_MS = 5_000;
-/** If no answer begins within this time, the read is sent again, because its connection may hang. In ms. */
+/**
+ * If no answer begins within this time, the read is sent again, because its connection may hang. In
+ * ms.
+ */
 const ASK_AGAIN_MS = 500;
 const MAX_POLL_MS = 1_000;
 const MIN_SAFETY_POLL_MS = 2_000;
@@ -197,12 +200,12 @@ export class HeadTracker implements Component {
 			this.#rest = new AbortController();
 			try {
 				await this.#check();
-				if (this.#isUnavailable) log.info("the node tells its head again");
+				if (this.#isUnavailable) log.info("node's head read again");
 				this.#isUnavailable = false;
 			} catch (thrown) {
 				if (this.#stopping.signal.aborted) return;
 				if (!this.#isUnavailable)
-					log.warn("the node does not tell its head", { fault: safeError(thrown), ...hintOf(thrown) });
+					log.warn("could not read the node's head", { fault: safeError(thrown), ...hintOf(thrown) });
 				this.#isUnavailable = true;
 			}
 			if (this.#stopping.signal.aborted) return;
@@ -328,7 +331,7 @@ export class HeadTracker implements Component {
 		const { trouble } = verdict;
 		if (trouble === null) return false;
 		if (this.trouble === null)
-			log.error("the node's head does not fit and is not followed", { reason: trouble });
+			log.error("node's head not followed: it does not fit the chain", { reason: trouble });
 		this.#misfit = { trouble, until: clock.monotonic() + slots.ms };
 		return false;
 	}
@@ -426,14 +429,14 @@ export class HeadTracker implements Component {
 		this.#unannounced += 1;
 		if (this.#unannounced < UNANNOUNCED) return;
 		this.#unannounced = 0;
-		this.#dependencies.log.warn("the node announces no heads any more: subscribing anew");
+		this.#dependencies.log.warn("node stopped announcing heads: subscribing again");
 		this.#subscription?.restart();
 	}
 
 	#logChange(update: ChainUpdate, isFirst: boolean, ms: number): void {
 		const { log } = this.#dependencies;
 		const block = update.head.number;
-		if (update.gap && !isFirst) log.warn("blocks were missed", { block });
+		if (update.gap && !isFirst) log.warn("blocks missed", { block });
 		else if (update.reverted.length > 0) log.info("reorganisation", { block, count: update.reverted.length });
 		else log.debug("head", { block, count: update.applied.length, ms: Math.round(ms) });
 	}
@@ -442,7 +445,7 @@ export class HeadTracker implements Component {
 		try {
 			await listener(update);
 		} catch (thrown) {
-			this.#dependencies.log.error("a listener to heads failed", {
+			this.#dependencies.log.error("head listener failed", {
 				block: update.head.number,
 				fault: safeError(thrown),
 			});

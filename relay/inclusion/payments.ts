@@ -37,7 +37,10 @@ export interface PaidBlock {
 	}[];
 }
 
-/** Wei that `address` received in a frame of the call tracer and its nested frames, less what it sent. */
+/**
+ * Wei that `address` received in a frame of the call tracer and its nested frames, less what it
+ * sent.
+ */
 export type ReceivedByFrames = (frame: Readonly<Record<string, unknown>>, address: string) => bigint;
 
 /** Reads payments in blocks from the node. */

@@ -54,7 +54,7 @@ export function mayCancel({ transport, client, origin }: OwnerContext): boolean 
 
 const NOT_BELIEVED = new RpcError(
 	"rejected",
-	"bundle not cancelled: the relay does not believe boost about its clients; sign the request, or have its operator correct BOOST_SECRET or TRUST_PROXY",
+	"bundle not cancelled: the relay does not trust boost's client addresses; sign the request, or ask the operator to correct BOOST_SECRET or TRUST_PROXY",
 );
 
 export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
@@ -65,7 +65,10 @@ export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
  */
 const FAILED_SIMULATION_WEIGHT = 9;
 
-/** The hash of an accepted bundle. Throws RpcError `limit` or `rejected`, with the rejection's code as `data.reason`. */
+/**
+ * The hash of an accepted bundle. Throws RpcError `limit` or `rejected`, with the rejection's code
+ * as `data.reason`.
+ */
 export function acceptedHash(
 	outcome: BundleOutcome,
 	client: Client,
@@ -94,8 +97,7 @@ function invalid(context: { issues: object[] }, { path, expected }: Fault): neve
 }
 
 const BLOCK_TIME = "none, or 0: the simulated block's time is its timestamp";
-const REFUND_BY =
-	"none: the user's share is the relay's (GET /info), a plain bundle's goes by mev_sendBundle's validity";
+const REFUND_BY = "none: GET /info has the user's share; for a plain bundle, use validity of mev_sendBundle";
 const NO_OVERRIDE = "none: the simulated block follows from stateBlockNumber, blockNumber and timestamp";
 /**
  * Bundle keys that other relays accept and this one does not: the expected value of each, and the
@@ -111,15 +113,15 @@ const NOT_TAKEN: Readonly<Record<string, string>> = {
 	refundTxHashes: REFUND_BY,
 	delayedRefund: REFUND_BY,
 	refundIdentity: REFUND_BY,
-	builders: "none, or []: name builders by privacy.builders of mev_sendBundle",
-	uuid: "none: the name of a bundle is its replacementUuid",
+	builders: "none, or []: name builders in privacy.builders of mev_sendBundle",
+	uuid: "none: a bundle is named by its replacementUuid",
 	signingAddress: "none: sign the request in X-Flashbots-Signature",
-	replacementNonce: "none: of two bundles with one replacementUuid the later one counts",
+	replacementNonce: "none: the later of two bundles with the same replacementUuid counts",
 	baseFee: NO_OVERRIDE,
 	coinbase: NO_OVERRIDE,
 	gasLimit: NO_OVERRIDE,
 	difficulty: NO_OVERRIDE,
-	timeout: "none, or 0: the relay has a deadline of its own",
+	timeout: "none, or 0: the relay sets its own deadline",
 };
 
 /**
@@ -153,7 +155,7 @@ export function bundleObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, 
  * A key that libraries send with every method because they have one bundle type; it does not affect
  * this method.
  */
-export const withoutEffect = z.unknown().optional().describe("taken, without effect");
+export const withoutEffect = z.unknown().optional().describe("accepted, no effect");
 
 function saysNothing(value: unknown): boolean {
 	if (typeof value === "object" && value !== null) return Object.keys(value).length === 0;
@@ -193,7 +195,7 @@ const rawTransaction = rawBytes("a signed transaction as 0x hex");
 const BUNDLE = "expected an object";
 const BID = "two entries, the target's hash and a signed backrun, or none to cancel";
 const NO_TARGET = "the target's hash first: 32 bytes as 0x hex";
-const NO_BACKRUN = "a signed transaction as 0x hex behind the target's hash";
+const NO_BACKRUN = "a signed transaction as 0x hex after the target's hash";
 
 /** A parsed call of eth_sendBundle. */
 export type SendBundle =
@@ -280,7 +282,7 @@ const bodyEntry = bundleObject(
 		hash: hash.optional(),
 		tx: rawTransaction.optional(),
 		canRevert: z.boolean({ error: "expected true or false" }).nullish(),
-		bundle: z.never({ error: "expected none: nested bundles are not taken" }).optional(),
+		bundle: z.never({ error: "expected none: nested bundles are not supported" }).optional(),
 	},
 	"expected {tx, canRevert}, or {hash} as the first one",
 ).transform((entry, context) => {
@@ -289,9 +291,9 @@ const bodyEntry = bundleObject(
 			? invalid(context, { path: [], expected: "{tx, canRevert}, or {hash} as the first one" })
 			: { kind: "tx" as const, raw: entry.tx, canRevert: entry.canRevert ?? false };
 	}
-	if (entry.tx !== undefined) return invalid(context, { path: ["tx"], expected: "none beside hash" });
+	if (entry.tx !== undefined) return invalid(context, { path: ["tx"], expected: "none with hash" });
 	return entry.canRevert === true
-		? invalid(context, { path: ["canRevert"], expected: "none beside hash" })
+		? invalid(context, { path: ["canRevert"], expected: "none with hash" })
 		: { kind: "hash" as const, hash: entry.hash };
 });
 
@@ -300,7 +302,7 @@ function wholeNumber(max: number, expected: string) {
 	return z.int({ error }).min(0, { error }).max(max, { error });
 }
 const percent = wholeNumber(100, "a whole number from 0 to 100");
-const bodyIdx = wholeNumber(MAX_BUNDLE_TRANSACTIONS, "the index of an entry of the body");
+const bodyIdx = wholeNumber(MAX_BUNDLE_TRANSACTIONS, "the index of a body entry");
 
 const inclusion = exactObject(
 	{ block: quantity, maxBlock: quantity.nullish() },
@@ -315,7 +317,7 @@ const inclusion = exactObject(
 
 const REFUND = "at most one {bodyIdx, percent} for each entry of the body";
 const REFUND_CONFIG = "a list of {address, percent}";
-const SUM = "percents of 100 in all at most";
+const SUM = "percents that add up to at most 100";
 
 const validity = bundleObject(
 	{
@@ -344,7 +346,10 @@ function percents(entries: readonly { readonly percent: number }[] | null | unde
 /** A parsed call of mev_sendBundle. */
 export type ShareBundle = z.output<typeof shareBundle>;
 
-/** The parameter of mev_sendBundle, v0.1. https://github.com/flashbots/mev-share/blob/main/specs/bundles/v0.1.md */
+/**
+ * The parameter of mev_sendBundle, v0.1.
+ * https://github.com/flashbots/mev-share/blob/main/specs/bundles/v0.1.md
+ */
 export const shareBundle = bundleObject(
 	{
 		version: z.literal("v0.1", { error: "expected v0.1" }),
@@ -408,9 +413,11 @@ function faultOf(
 	}
 	const wrong = refund.findIndex(({ bodyIdx: index }) => index >= body.length);
 	if (wrong >= 0)
-		return { path: ["validity", "refund", wrong, "bodyIdx"], expected: "the index of an entry of the body" };
+		return { path: ["validity", "refund", wrong, "bodyIdx"], expected: "the index of a body entry" };
 	const again = refund.findIndex(({ bodyIdx: index }, i) =>
 		refund.slice(0, i).some((one) => one.bodyIdx === index),
 	);
-	return again < 0 ? null : { path: ["validity", "refund", again, "bodyIdx"], expected: "each index once" };
+	return again < 0
+		? null
+		: { path: ["validity", "refund", again, "bodyIdx"], expected: "each index at most once" };
 }

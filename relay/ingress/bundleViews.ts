@@ -15,12 +15,17 @@ import type { VerifyRead } from "./readSignatures.ts";
 
 export interface BundleRouteDependencies {
 	readonly bundles: Pick<SearcherMarket, "bundle">;
-	/** Verifies `X-Flashbots-Signature`, which signs the bundle's hash as lower-case hex, because a GET has no body. */
+	/**
+	 * Verifies `X-Flashbots-Signature`, which signs the bundle's hash as lower-case hex, because a
+	 * GET has no body.
+	 */
 	readonly verifySignature: VerifySignature;
 	readonly verifyRead: VerifyRead;
 }
 
-const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no bundle of yours with this hash was seen here" });
+const NOT_FOUND: HttpAnswer = jsonAnswer(404, {
+	error: "the relay has received no bundle of yours with this hash",
+});
 
 export function bundleRoute({ bundles, verifySignature, verifyRead }: BundleRouteDependencies): Route {
 	const handle = ({ params, headers, address }: RouteRequest): HttpAnswer => {
@@ -82,7 +87,7 @@ export function dayView({ day, paid, lost, ...counts }: DayFigures): unknown {
 function blockFields(status: BundleBlockStatus) {
 	return {
 		...stageFields(status),
-		builders: (status.isTold ? status.deliveries : []).map(({ builder, kind, answer, ms, at }) => ({
+		builders: (status.isDisclosed ? status.deliveries : []).map(({ builder, kind, answer, ms, at }) => ({
 			builder,
 			kind,
 			answer,

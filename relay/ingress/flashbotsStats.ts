@@ -44,7 +44,7 @@ export function bundleStats(record: BundleRecord | null, block: number, hasRecor
 function inBlock(record: BundleRecord, block: number, hasRecord: boolean) {
 	const status = record.blocks.find((one) => one.block === block);
 	if (status === undefined) return null;
-	const answers = status.isTold ? status.deliveries : [];
+	const answers = status.isDisclosed ? status.deliveries : [];
 	const sent = answers.filter(({ kind, answer }) => kind === "bundle" && answer !== "unsent");
 	const { simulatedAt, receivedAt } = record;
 	return {

@@ -36,9 +36,9 @@ import { CORE_METHODS, EDGE_METHODS, METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 import { MEV_SHARE } from "./mevShareStream.ts";
 import { operatorRoutes, type RelayState } from "./operators.ts";
-import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
+import { ENDPOINTS_TO_CHOOSE, NOT_READY, type PublicServerOptions, type WaitingServers } from "./waiting.ts";
 
-export interface IngressOptions extends DoorOptions {
+export interface IngressOptions extends PublicServerOptions {
 	/** Time over which websockets are closed once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
 	/** The role and term that /readyz shows with its checks. */

@@ -47,7 +47,10 @@ export interface CoreNeeds {
 	readonly verifyRead: VerifyRead;
 	/** The pending transaction with this hash if it is shared with searchers, else null. */
 	readonly sharedTransaction: (hash: string) => DecodedTransaction | null;
-	/** Answers a read behind the client's own pending transactions; null if it has none, or the node must answer alone. */
+	/**
+	 * Answers a read behind the client's own pending transactions; null if it has none, or the node
+	 * must answer alone.
+	 */
 	readonly readBehind: (
 		method: string,
 		params: readonly unknown[],

@@ -25,9 +25,7 @@ export const FEED_STREAM_RETRY_MS = 1_000;
 
 export interface MevShareStreamDependencies {
 	readonly subscriptions: Pick<SubscriptionHub, "subscribe">;
-	/**
-	 * The feed's own streams, so that they use no slots of the streams that follow a transaction.
-	 */
+	/** The feed's own streams, so that they use no slots of the streams that follow a transaction. */
 	readonly streams: EventStreams;
 }
 

@@ -60,13 +60,13 @@ export interface CoreState {
 	/** Live bids, and whether new ones are accepted. */
 	readonly bids: number;
 	readonly isBidding: boolean;
-	/** Relays that are connected with the core. */
+	/** Relays that are connected to the core. */
 	readonly edges: number;
 }
 
 export interface BuilderState {
 	readonly name: string;
-	/** Deliveries that wait or are under way. */
+	/** Deliveries waiting or in flight. */
 	readonly waiting: number;
 	/** Whether bidders have records there. */
 	readonly hasRecords: boolean;

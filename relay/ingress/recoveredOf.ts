@@ -5,7 +5,10 @@ import { decodeTransaction, type Recovered } from "../../shared/ethereum/transac
 
 const SUBMIT: ReadonlySet<string> = new Set(["eth_sendRawTransaction", "eth_sendRawTransactionSync"]);
 
-/** Sender and hash of the transaction that the call submits; undefined if it submits none that can be decoded. */
+/**
+ * Sender and hash of the transaction that the call submits; undefined if it submits none that can
+ * be decoded.
+ */
 export function recoveredOf(method: string, [raw]: readonly unknown[]): Recovered | undefined {
 	const bytes = SUBMIT.has(method) && typeof raw === "string" ? hexToBytes(raw) : null;
 	const decoded = bytes === null ? null : decodeTransaction(bytes);

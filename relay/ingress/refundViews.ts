@@ -54,7 +54,7 @@ export function refundsRoute(dependencies: RefundRouteDependencies): Route {
 			if (!blocks.every((one) => BLOCK.test(one)))
 				return refused(400, "fromBlock, toBlock: expected a block's number in decimal digits");
 			const [fromBlock, toBlock] = blocks.map(Number) as [number, number];
-			if (fromBlock > toBlock) return refused(400, "fromBlock: expected no block behind toBlock");
+			if (fromBlock > toBlock) return refused(400, "fromBlock: expected toBlock or an earlier block");
 			const refusal = judge(address, request, dependencies);
 			if (refusal !== null) return refusal;
 			const page = await dependencies.refunds.refundsOf(address, fromBlock, toBlock);

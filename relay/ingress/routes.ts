@@ -85,7 +85,9 @@ interface TransactionEventsDependencies {
 	readonly streams: EventStreams;
 }
 
-const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no transaction with this hash was seen here" });
+const NOT_FOUND: HttpAnswer = jsonAnswer(404, {
+	error: "the relay has received no transaction with this hash",
+});
 const NO_HASH: HttpAnswer = jsonAnswer(400, {
 	error: "expected a transaction hash of 32 bytes as 0x hex",
 });

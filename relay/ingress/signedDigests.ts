@@ -80,5 +80,5 @@ export class SignedDigests {
 
 const REPEATED = new RpcError(
 	"invalidRequest",
-	"this signed request came before from another address: change its id",
+	"this signed request was already sent from another address: change its id",
 );

@@ -99,11 +99,11 @@ export class SubscriptionHub implements Publisher {
 		const known = this.#connections.get(connection);
 		const own = known ?? new Map<string, Subscription>();
 		if (own.size >= MAX_SUBSCRIPTIONS) {
-			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
+			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions per connection`);
 		}
 		// A second subscription would send each transaction, in full, twice.
 		if (topic === PENDING_TRANSACTIONS && [...own.values()].some((one) => one.topic === topic)) {
-			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions a connection");
+			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions per connection");
 		}
 		const id = `0x${randomBytes(ID_BYTES).toString("hex")}`;
 		const subscription: Subscription = { id, topic, connection, make, held: null, hasEnded: false };
@@ -179,7 +179,7 @@ export class SubscriptionHub implements Publisher {
 		try {
 			return JSON.stringify(make()) ?? "null";
 		} catch (thrown) {
-			this.#log.error("a notification could not be made", { fault: safeError(thrown) });
+			this.#log.error("could not create a notification", { fault: safeError(thrown) });
 			return null;
 		}
 	}

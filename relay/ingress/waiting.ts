@@ -28,7 +28,7 @@ import { ENDPOINTS, type SubmissionPath } from "../domain/endpoints.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 
 /** The relay's ports, and the limits of incoming connections and requests. */
-export interface DoorOptions {
+export interface PublicServerOptions {
 	readonly host: string;
 	readonly port: number;
 	/** Separate ports for the websocket and the metrics, if set. */
@@ -51,7 +51,7 @@ interface WaitingDependencies {
 }
 
 const ABOUT: Readonly<Record<SubmissionPath, string>> = {
-	fast: "the usual one: searchers may bid for the place behind you, and you get the refund",
+	fast: "the default: searchers may bid for the place behind you, and you get the refund",
 	noreverts: "mined only if it succeeds; searchers may bid, and you get the refund",
 	fullprivacy: "mined only if it succeeds, by chosen builders; searchers are shown nothing",
 	maxbackruns: "shown to all searchers at once, for the most bids",
@@ -81,12 +81,12 @@ const REFUSING_WEBSOCKET: UpgradeHandler = {
 
 /** The waiting servers, under the names of the servers that take over from them. */
 export class WaitingServers {
-	readonly #options: DoorOptions;
+	readonly #options: PublicServerOptions;
 	readonly #dependencies: WaitingDependencies;
 	#servers: ReadonlyMap<string, HttpServer> = new Map();
 	#reason = "";
 
-	constructor(options: DoorOptions, dependencies: WaitingDependencies) {
+	constructor(options: PublicServerOptions, dependencies: WaitingDependencies) {
 		this.#options = options;
 		this.#dependencies = dependencies;
 	}

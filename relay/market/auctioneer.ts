@@ -39,7 +39,9 @@ interface Held {
 	due: Timer | null;
 }
 
-/** Bids that are simulated beyond those with slots, so that one that fails can be replaced at once. */
+/**
+ * Bids that are simulated beyond those with slots, so that one that fails can be replaced at once.
+ */
 const RESERVE = 2;
 /** One slot by record and one by lottery. */
 const MIN_SLOTS = 2;
@@ -273,9 +275,7 @@ export class Auctioneer {
 		return { basis: simulation.basis(target), builders };
 	}
 
-	/**
-	 * Sends and cancels bundles so that each builder has the bids that `wantedAt` returns for it.
-	 */
+	/** Sends and cancels bundles so that each builder has the bids that `wantedAt` returns for it. */
 	#apply(target: string, held: Held, wantedAt: (builder: string) => readonly Bid[]): void {
 		const { bids, refundingBuilders } = this.#parts;
 		const { clock } = this.#dependencies;
@@ -339,7 +339,10 @@ export class Auctioneer {
 		});
 	}
 
-	/** If the target has ended, records the builder's response to the cancel in the target's events too. */
+	/**
+	 * If the target has ended, records the builder's response to the cancel in the target's events
+	 * too.
+	 */
 	#recordCancelOnTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
 		const { transactions } = this.#dependencies;
 		if (transactions.pool.get(target) !== undefined) return;

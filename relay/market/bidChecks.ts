@@ -1,5 +1,5 @@
-// Simulates bids again after their target's state has changed, and retries when the node gives no result. The auctioneer
-// decides which bids to check.
+// Simulates bids again after their target's state has changed, and retries when the node gives no
+// result. The auctioneer decides which bids to check.
 
 import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -38,7 +38,10 @@ export class BidChecks {
 		this.#listener = listener;
 	}
 
-	/** Simulates a bid for the next block in the target's current state `basis`, unless that is already under way. */
+	/**
+	 * Simulates a bid for the next block in the target's current state `basis`, unless that is
+	 * already under way.
+	 */
 	check(bid: Bid, basis: string): void {
 		const { bids, simulation } = this.#parts;
 		const { background, tip } = this.#dependencies;

@@ -1,5 +1,5 @@
-// Handles each incoming bid: decodes the backrun, checks the rules and limits, simulates it behind its target, and passes it
-// to the auctioneer.
+// Handles each incoming bid: decodes the backrun, checks the rules and limits, simulates it behind
+// its target, and passes it to the auctioneer.
 
 import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -26,10 +26,16 @@ import type { BundleSimulation } from "./bundleSimulation.ts";
 import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 
-/** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node does not support it. */
+/**
+ * Most simulations of one bid when the target's state or the sender's account changes meanwhile, or
+ * the node does not support it.
+ */
 const MAX_TRIES = 3;
 
-/** The rejection for every target that can't be bid on: it must not reveal whether the target is unknown or hidden. */
+/**
+ * The rejection for every target that can't be bid on: it must not reveal whether the target is
+ * unknown or hidden.
+ */
 const TARGET_NOT_FOUND = rejectedBundle("TARGET_NOT_FOUND", "target transaction not found");
 /** The same rejection after a simulation in which the target failed. */
 const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
@@ -67,7 +73,9 @@ export class Bidding {
 		this.#parts = parts;
 	}
 
-	/** Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing. */
+	/**
+	 * Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing.
+	 */
 	async bid(request: BidRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const { tip, clock } = this.#dependencies;
 		const { simulation } = this.#parts;
@@ -135,13 +143,13 @@ export class Bidding {
 	#rejection(one: Considered): BundleOutcome | null {
 		const { bids, table } = this.#parts;
 		const { request, backrun, entry } = one;
-		const freed = this.#twins(one).length + (table.replaces(entry) ? 1 : 0);
+		const freed = this.#sameBackrun(one).length + (table.replaces(entry) ? 1 : 0);
 		const full = bids.full(request.network, request.target, backrun, freed);
 		return full === null ? null : rejectedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
 	/** The owner's live bids with the same target and backrun, whose blocks overlap. */
-	#twins({ request: { owner, target }, backrun, range }: Considered): readonly Bid[] {
+	#sameBackrun({ request: { owner, target }, backrun, range }: Considered): readonly Bid[] {
 		return this.#parts.bids
 			.of(target)
 			.filter(
@@ -153,7 +161,10 @@ export class Bidding {
 			);
 	}
 
-	/** Accepts a bid that is valid in the state `basis`. Synchronous, so that nothing changes in between. */
+	/**
+	 * Accepts a bid that is valid in the state `basis`. Synchronous, so that nothing changes in
+	 * between.
+	 */
 	#accept(one: Considered, { value, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
 		const { table, auctioneer } = this.#parts;
 		const { request, entry, bidder, backrun, range } = one;
@@ -161,25 +172,25 @@ export class Bidding {
 		// Other bids may have been accepted during the simulation.
 		const stopped = this.#rejection(one);
 		if (stopped !== null) return stopped;
-		const twins = this.#twins(one);
+		const same = this.#sameBackrun(one);
 		// A bid with other times is sent as a new one, so that builders learn the times.
-		const twin = twins.find((bid) => JSON.stringify(bid.times) === JSON.stringify(times));
+		const renewed = same.find((bid) => JSON.stringify(bid.times) === JSON.stringify(times));
 		if (entry.withdrawn !== null) return this.#withdrawnOutcome(one, entry.withdrawn, value);
 		const hash = bundleHash([target, backrun.hash]);
-		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
-		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
+		const firstBlock = Math.min(range.first, ...same.map((bid) => bid.firstBlock));
+		const lastBlock = Math.max(range.last, ...same.map((bid) => bid.lastBlock));
 		const about = { owner, client: network, hash, bidder, target, receivedAt: entry.receivedAt };
 		const record = table.open({ ...about, firstBlock, lastBlock, isSimulated: true });
 		const lastCheck = { basis, result: "passed" } as const;
 		const found = { lastCheck, refundIsToNew, value, claimed: value };
 		const terms = { entry, builders, firstBlock, lastBlock, ...found };
-		const merged = twins.filter((bid) => bid !== twin);
+		const merged = same.filter((bid) => bid !== renewed);
 		auctioneer.comesAgain({ owner, target, backrun }, merged);
-		if (twin !== undefined) {
-			table.freeUuid(twin.entry);
-			table.take(entry, (how) => auctioneer.withdraw(twin, how));
-			Object.assign(twin, terms);
-			auctioneer.reconcile([twin.target]);
+		if (renewed !== undefined) {
+			table.freeUuid(renewed.entry);
+			table.take(entry, (how) => auctioneer.withdraw(renewed, how));
+			Object.assign(renewed, terms);
+			auctioneer.reconcile([renewed.target]);
 			return { outcome: "accepted", hash };
 		}
 		this.#seq += 1;
@@ -200,12 +211,15 @@ export class Bidding {
 		return { outcome: "accepted", hash };
 	}
 
-	/** The outcome of a bid that was replaced or cancelled before it was accepted. A live identical bid keeps its status. */
+	/**
+	 * The outcome of a bid that was replaced or cancelled before it was accepted. A live identical
+	 * bid keeps its status.
+	 */
 	#withdrawnOutcome(one: Considered, how: Withdrawal, bid: bigint | null): BundleOutcome {
 		const { request, entry, bidder, backrun, range } = one;
 		const { owner, network, target } = request;
 		const hash = bundleHash([target, backrun.hash]);
-		if (this.#twins(one).length > 0) return { outcome: "accepted", hash };
+		if (this.#sameBackrun(one).length > 0) return { outcome: "accepted", hash };
 		const record = this.#parts.table.open({
 			owner,
 			client: network,

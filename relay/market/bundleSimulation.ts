@@ -9,7 +9,7 @@ import { codeProblem, fundsProblem, nonceProblem } from "../domain/blockProblems
 import { type BundleOutcome, type PlainBundleRequest, rejectedBundle } from "../domain/bundle.ts";
 import type { BundleReason } from "../domain/bundleStatus.ts";
 import { type AccountState, isEmpty, type NextBlock } from "../domain/chain.ts";
-import { isNewDearer } from "../domain/refund.ts";
+import { isNewAccountCostlier } from "../domain/refund.ts";
 import {
 	blockContext,
 	EXECUTION_FAILURES,
@@ -30,7 +30,10 @@ export interface BidTarget {
 	readonly chain: readonly PoolEntry[];
 }
 
-/** A backrun to simulate, the client that is charged for it, and a signal that removes it from the queue. */
+/**
+ * A backrun to simulate, the client that is charged for it, and a signal that removes it from the
+ * queue.
+ */
 export interface SimulatedBid {
 	readonly backrun: DecodedTransaction;
 	readonly client: string;
@@ -87,7 +90,9 @@ export const LATER_HEAD_MS = 200;
 /** Delay in ms if the node gave no result for an accepted bundle. */
 const NO_RESULT_MS = 500;
 
-/** Failures that a later block may resolve: missing nonces and funds, and fees that have to fall. */
+/**
+ * Failures that a later block may resolve: missing nonces and funds, and fees that have to fall.
+ */
 const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
 	"NONCE_GAP",
 	"INSUFFICIENT_FUNDS",
@@ -95,7 +100,10 @@ const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
 	"BLOB_FEE_CAP_TOO_LOW",
 ]);
 
-/** Transactions, and bytes of them, that are decoded before yielding to other work: each costs a signature recovery. */
+/**
+ * Transactions, and bytes of them, that are decoded before yielding to other work: each costs a
+ * signature recovery.
+ */
 const SLICE = 8;
 const SLICE_BYTES = 64 * 1024;
 
@@ -147,8 +155,8 @@ export class BundleSimulation {
 	}
 
 	/**
-	 * Simulates the backrun directly behind the target in `block`, the next one or a later one. Skipped if the signal is aborted
-	 * while it is queued. Throws UpstreamError.
+	 * Simulates the backrun directly behind the target in `block`, the next one or a later one.
+	 * Skipped if the signal is aborted while it is queued. Throws UpstreamError.
 	 */
 	async bid(
 		target: BidTarget,
@@ -191,7 +199,7 @@ export class BundleSimulation {
 			return targetFails ? { kind: "targetFails" } : { kind: "failed", error: last.error };
 		}
 		const { refundRecipient } = target.entry.transaction;
-		const mayBeNew = refundRecipient !== null && isNewDearer(next.fork);
+		const mayBeNew = refundRecipient !== null && isNewAccountCostlier(next.fork);
 		const refundIsToNew = mayBeNew && isEmpty(await accounts.get(refundRecipient, client));
 		return { kind: "valid", value: paid, refundIsToNew };
 	}
@@ -321,8 +329,8 @@ export function revertMessage(what: string, message: string): string {
 }
 
 /**
- * Checks a transaction against its sender's account before the bundle. Missing nonces and funds are checked for the `first`
- * one only, since earlier entries may provide them for the others.
+ * Checks a transaction against its sender's account before the bundle. Missing nonces and funds are
+ * checked for the `first` one only, since earlier entries may provide them for the others.
  */
 function accountProblem(
 	tx: DecodedTransaction,

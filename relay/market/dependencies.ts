@@ -28,9 +28,7 @@ export interface MarketOptions {
 	readonly bidsPerTarget: number;
 	/** Secret that the numbers for assigning slots are derived from. */
 	readonly secret: Buffer;
-	/**
-	 * Whether the node is known to simulate one transaction behind another, which bidding needs.
-	 */
+	/** Whether the node is known to simulate one transaction behind another, which bidding needs. */
 	readonly bidding: () => boolean;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;

@@ -109,7 +109,7 @@ export class SearcherFigures {
 				await kv.write(keys.map((key): Change => ({ key, value: this.#stored(key) })));
 			} catch (thrown) {
 				for (const key of keys) this.#unwritten.add(key);
-				log.warn("searchers' figures could not be written, trying again", { fault: safeError(thrown) });
+				log.warn("could not write searchers' figures, retrying", { fault: safeError(thrown) });
 			}
 		});
 	}

@@ -26,7 +26,7 @@ export interface FinalRound {
 }
 
 /** The market classes that it depends on. */
-interface FinalRoundsParts {
+interface FinalRoundsDependencies {
 	readonly bids: Bids;
 	readonly lives: BidLives;
 	readonly out: BidsOut;
@@ -40,12 +40,12 @@ interface Entrant {
 }
 
 export class FinalRounds {
-	readonly #parts: FinalRoundsParts;
+	readonly #dependencies: FinalRoundsDependencies;
 	/** By block hash and target, with the block's number. */
 	readonly #rounds = new Map<string, FinalRound & { readonly block: number }>();
 
-	constructor(parts: FinalRoundsParts) {
-		this.#parts = parts;
+	constructor(dependencies: FinalRoundsDependencies) {
+		this.#dependencies = dependencies;
 	}
 
 	/** The bids on a target in the block with this hash, if it is still kept. */
@@ -55,7 +55,7 @@ export class FinalRounds {
 
 	/** Sets the outcome of each bid in a new block. Settlement adds the payment later. */
 	apply(block: Block): void {
-		const { lives, out, table } = this.#parts;
+		const { lives, out, table } = this.#dependencies;
 		const { number, hash } = block;
 		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
 		for (const [target, entrants] of this.#entrants(block)) {
@@ -75,12 +75,12 @@ export class FinalRounds {
 				const isWithdrawn = isWithdrawnFrom(bid, number) && !isIn;
 				// Reveal whether it was sent only with its target's block. Otherwise a bidder could
 				// learn that for free, with an own target that is not mined.
-				const told =
+				const disclosed =
 					place === undefined
 						? { bid: bid.claimed }
-						: { bid: went?.bid ?? bid.claimed, placed: went !== null, isTold: true };
+						: { bid: went?.bid ?? bid.claimed, placed: went !== null, isDisclosed: true };
 				const own = isMined && !isIn ? { reason: "transactionMined" as const } : {};
-				table.change(bid.record, number, isWithdrawn ? told : { ...told, ...outcome, ...own });
+				table.change(bid.record, number, isWithdrawn ? disclosed : { ...disclosed, ...outcome, ...own });
 				if (isIn) lives.land(bid, block);
 				else if (bid.lastBlock <= number || isMined) lives.drop(bid);
 				if (isIn || outcome.stage === "LOST") records.push(bid.record);
@@ -98,7 +98,7 @@ export class FinalRounds {
 
 	/** The bids that were for the block, by target. */
 	#entrants(block: Block): ReadonlyMap<string, readonly Entrant[]> {
-		const { bids, lives } = this.#parts;
+		const { bids, lives } = this.#dependencies;
 		const { number } = block;
 		const live = bids.targets().flatMap((target) => bids.of(target));
 		const entrants: Entrant[] = [

@@ -126,7 +126,7 @@ export class PaymentLedger {
 				);
 				if (gap) await this.#verify(head.number);
 			} catch (thrown) {
-				log.warn("what bidders have paid could not be brought up to date", { fault: safeError(thrown) });
+				log.warn("could not update bidders' payments", { fault: safeError(thrown) });
 			}
 		});
 	}

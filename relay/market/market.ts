@@ -1,4 +1,5 @@
-// Assembles the searchers' market from its parts, and is the common entry point of bids and plain bundles.
+// Assembles the searchers' market from its parts, and is the common entry point of bids and plain
+// bundles.
 
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
@@ -150,7 +151,9 @@ export class SearcherMarket {
 		return isKeys(owner) ? this.ledger.hasRecord(owner) : this.ledger.hasUnsignedRecord(client);
 	}
 
-	/** Loads what is stored; call before the first block. Throws StoreFormatError on a damaged entry. */
+	/**
+	 * Loads what is stored; call before the first block. Throws StoreFormatError on a damaged entry.
+	 */
 	async load(): Promise<void> {
 		await this.ledger.load();
 		await this.figures.load();
@@ -177,7 +180,10 @@ export class SearcherMarket {
 		}
 	}
 
-	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */
+	/**
+	 * Called when it is decided which of a sender's transactions are sent for the next block and
+	 * which wait.
+	 */
 	senderPlanned(transactions: SenderTransactions): void {
 		this.auctioneer.senderPlanned(transactions);
 	}
@@ -207,7 +213,9 @@ export class SearcherMarket {
 		this.figures.write();
 	}
 
-	/** Registers the bundle under its uuid while `consider` decides on it, and reports the outcome. */
+	/**
+	 * Registers the bundle under its uuid while `consider` decides on it, and reports the outcome.
+	 */
 	async #enter<Request extends BundleEnvelope>(
 		kind: BundleKind,
 		request: Request,
@@ -236,6 +244,6 @@ export class SearcherMarket {
 			return rejectedBundle("BLOCK_PAST", `bundle maxTimestamp ${times.until} is in the past`);
 		const keeping = (builders ?? sender.names()).filter((name) => sender.keepsTimes(name));
 		if (keeping.length > 0) return { ...request, builders: keeping };
-		return rejectedBundle("NO_BIDDING", "none of the builders takes minTimestamp and maxTimestamp");
+		return rejectedBundle("NO_BIDDING", "no builder accepts minTimestamp and maxTimestamp");
 	}
 }

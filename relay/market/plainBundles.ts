@@ -50,7 +50,7 @@ const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
 /** Repeated simulations at once: other work must not wait for the thousands due at a head. */
 const RETRIALS_AT_ONCE = 16;
-/** Most simulations of a new bundle when heads or accounts change meanwhile, or the node does not support it. */
+/** Most simulations of a new bundle, if heads or accounts change or the node can't run it. */
 const MAX_TRIES = 3;
 
 /** Blocks for which an included bundle is kept at least, in case its block is reorganised away. */
@@ -247,7 +247,7 @@ export class PlainBundles {
 			return await this.#admissions.run(turn, () => this.#consider(request, entry));
 		} catch (thrown) {
 			if (!(thrown instanceof OverloadedError)) throw thrown;
-			return rejectedBundle("LIMIT", "limit exceeded: too many bundles wait");
+			return rejectedBundle("LIMIT", "limit exceeded: too many bundles are waiting");
 		}
 	}
 
@@ -272,7 +272,7 @@ export class PlainBundles {
 		const range = blockRange(blocks, next.number - 1);
 		if (!range.ok) return rejectedBundle(range.code, range.message);
 		if (request.refund !== null && !refundingBuilders.some((name) => builders?.includes(name) ?? true))
-			return rejectedBundle("NO_BIDDING", "none of the builders pays refunds");
+			return rejectedBundle("NO_BIDDING", "no builder pays refunds");
 		const txs = await readTransactions(body, this.#options.rules, next);
 		if ("outcome" in txs) return txs;
 		const transactions = txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false }));
@@ -351,12 +351,11 @@ export class PlainBundles {
 		const full = this.#full(one, freed);
 		if (full !== null) return full;
 		// The same transactions: keep its blocks and its name at builders.
-		const twin = uuid === null ? freed : undefined;
-		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
-		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
+		const earlier = uuid === null ? freed : undefined;
+		const firstBlock = Math.min(range.first, earlier?.firstBlock ?? range.first);
+		const lastBlock = Math.max(range.last, earlier?.lastBlock ?? range.last);
 		const { withdrawn } = entry;
-		// Withdrawn during simulation: keep only the status, or nothing if an identical one is
-		// live.
+		// Withdrawn during simulation: keep only its status; nothing if an identical one is live.
 		if (withdrawn !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
 		const record = table.open({
 			owner,
@@ -382,7 +381,7 @@ export class PlainBundles {
 			bytes: bytesOf(transactions),
 			hashes: transactions.map(({ tx }) => tx.hash),
 			outgoing: {
-				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
+				name: earlier?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
 				client: network,
 				requestId: null,
 				kind: "plain",

@@ -12,7 +12,7 @@ import { bundleHash } from "../domain/bundle.ts";
 import { bidderKey } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
-import { isNewDearer, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
+import { isNewAccountCostlier, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
 import type { PaidBlock } from "../inclusion/payments.ts";
 import type { Auctioneer } from "./auctioneer.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
@@ -106,7 +106,9 @@ export class Settlement {
 		});
 	}
 
-	/** Unsettled records that were mined and for which a backrun was sent, by the hash of their block. */
+	/**
+	 * Unsettled records that were mined and for which a backrun was sent, by the hash of their block.
+	 */
 	#open(): ReadonlyMap<string, readonly TransactionRecord[]> {
 		const byBlock = new Map<string, TransactionRecord[]>();
 		for (const { record } of this.#dependencies.transactions.records.entries()) {
@@ -124,7 +126,7 @@ export class Settlement {
 		try {
 			await this.#settle(blockHash, records);
 		} catch (thrown) {
-			this.#dependencies.log.warn("refunds could not be read back, trying again", {
+			this.#dependencies.log.warn("could not read refunds, retrying", {
 				block: records[0]?.block ?? 0,
 				fault: safeError(thrown),
 			});
@@ -211,8 +213,8 @@ export class Settlement {
 		const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
 		if (!wasBundled(record, round) && !this.#mayBeUnwritten(record)) return null;
 		const since = record.events.findLastIndex((event) => event.type === "included");
-		const told = record.events.findLastIndex((event) => event.type === "refunded");
-		return told < since ? (record.events[since] ?? null) : null;
+		const last = record.events.findLastIndex((event) => event.type === "refunded");
+		return last < since ? (record.events[since] ?? null) : null;
 	}
 
 	/**
@@ -242,8 +244,8 @@ export class Settlement {
 		const recipient = known?.recipient ?? recipientOf(record);
 		if (known === undefined && paidTo(recipient, index, block) === 0n) return null;
 		const { fees, transfers } = gain;
-		const told = out === null ? all.flatMap((one) => one.builders) : out.builders;
-		const may = known === undefined ? this.#parts.refundingBuilders : [...new Set(told)];
+		const names = out === null ? all.flatMap((one) => one.builders) : out.builders;
+		const may = known === undefined ? this.#parts.refundingBuilders : [...new Set(names)];
 		const makers = sender.builtBy(block.coinbase).filter((name) => may.includes(name));
 		const bundled = known ?? {
 			bundle: bundleHash([record.hash, tx.hash]),
@@ -268,7 +270,11 @@ export class Settlement {
 	 */
 	async #isNew(recipient: string, sender: string, { number, timestamp }: PaidBlock): Promise<boolean> {
 		const { forkAt, payments } = this.#dependencies;
-		return isNewDearer(forkAt(timestamp)) && recipient !== sender && payments.isEmpty(recipient, number - 1);
+		return (
+			isNewAccountCostlier(forkAt(timestamp)) &&
+			recipient !== sender &&
+			payments.isEmpty(recipient, number - 1)
+		);
 	}
 }
 
@@ -279,7 +285,10 @@ function bundledFor(record: TransactionRecord): readonly Bundled[] {
 		.reverse();
 }
 
-/** Whether a bundle for the record's block is known, from its final round or from the record's events. */
+/**
+ * Whether a bundle for the record's block is known, from its final round or from the record's
+ * events.
+ */
 function wasBundled(record: TransactionRecord, round: FinalRound | null): boolean {
 	return (round?.records.length ?? 0) > 0 || bundledFor(record).length > 0;
 }
@@ -293,7 +302,10 @@ function recipientOf({ owners, from }: TransactionRecord): string {
 	return termsOf(owners).refundRecipient ?? from;
 }
 
-/** Wei that the coinbase sent to `recipient` behind the transaction at `index`, up to the block's end. */
+/**
+ * Wei that the coinbase sent to `recipient` behind the transaction at `index`, up to the block's
+ * end.
+ */
 function paidTo(recipient: string, index: number, { transactions, coinbase }: PaidBlock): bigint {
 	return transactions.reduce((sum, { from, to, value }, i) => {
 		return i > index && from === coinbase && to === recipient ? sum + value : sum;

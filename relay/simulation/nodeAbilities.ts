@@ -56,10 +56,15 @@ const ASK_MS = 5_000;
 const DEFAULT_GAS_CAP = 50_000_000n;
 /** More than any gas cap. */
 const MUCH_GAS = 2n ** 49n;
-/** GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN; and the gas that it uses after it has read the gas left. */
+/**
+ * GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN; and the gas that it uses after it has read the gas left.
+ */
 const GAS_CODE = "0x5a5f5260205ff3";
 const USED_AFTER = 13n;
-/** Returns TIMESTAMP, NUMBER, BASEFEE, GASLIMIT, COINBASE, PREVRANDAO and the value of slot 0, a word each. */
+/**
+ * Returns TIMESTAMP, NUMBER, BASEFEE, GASLIMIT, COINBASE, PREVRANDAO and the value of slot 0, a
+ * word each.
+ */
 const SHOW_CODE = "0x425f52436020524860405245606052416080524460a0525f5460c05260e05ff3";
 /** An unused address for that contract, and one for a fee recipient. */
 const SHOWN = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b73";
@@ -102,7 +107,7 @@ export class LearntAbilities implements NodeAbilities {
 	#isAsking = false;
 	/** Monotonic ms. */
 	#askedAt = 0;
-	#said = "";
+	#logged = "";
 
 	constructor(dependencies: AbilitiesDependencies) {
 		this.#dependencies = dependencies;
@@ -176,9 +181,9 @@ export class LearntAbilities implements NodeAbilities {
 		const learnt = this.#learnt;
 		const { report } = this;
 		const version = learnt?.version ?? "unknown";
-		const said = JSON.stringify([version, report]);
-		if (said === this.#said) return;
-		this.#said = said;
+		const text = JSON.stringify([version, report]);
+		if (text === this.#logged) return;
+		this.#logged = text;
 		const { method, gasCap, missing } = report;
 		const limits = {
 			version,
@@ -186,16 +191,16 @@ export class LearntAbilities implements NodeAbilities {
 			...(missing.length === 0 ? {} : { reason: `without ${missing.join(", ")}` }),
 		};
 		if (learnt === null)
-			log.warn("the node does not say what it can simulate: bids are refused until it does", { version });
-		else if (method === "eth_simulateV1") log.info("the node simulates so much gas in one request", limits);
+			log.warn("node does not report what it can simulate: refusing bids until it does", { version });
+		else if (method === "eth_simulateV1") log.info("node's gas limit for one simulation", limits);
 		else if (method === "debug_traceCall")
 			log.error(
-				"the node lacks eth_simulateV1 with overrides: bids are refused, and transactions are simulated one by one",
+				"node lacks eth_simulateV1 with overrides: refusing bids, simulating transactions one by one",
 				limits,
 			);
 		else
 			log.error(
-				"the node simulates nothing: bids are refused, /fast and /maxbackruns send unsimulated, /noreverts and /fullprivacy hold",
+				"node simulates nothing: refusing bids, sending /fast and /maxbackruns unsimulated, not sending /noreverts and /fullprivacy",
 				{ version },
 			);
 	}
@@ -240,7 +245,10 @@ async function learnAbilities({
 /** From one block to the next. */
 const STEP_SECONDS = 7;
 
-/** Sends a request as simulations do. Returns the block overrides without effect, or null if the result is wrong. */
+/**
+ * Sends a request as simulations do. Returns the block overrides without effect, or null if the
+ * result is wrong.
+ */
 async function tryShape(
 	node: SimulationNode,
 	head: Header,
@@ -346,7 +354,8 @@ async function readGasCap(node: SimulationNode): Promise<bigint | null> {
 	if (simulated !== null) return capOf(simulated.returned, (simulated.gasUsed ?? 0n) - USED_AFTER);
 	// A second request would only wait for a node that does not answer.
 	if (answer.kind === "fault") return null;
-	// reth runs no block with so much gas. eth_call does not show the gas used before, so this cap is some thousand too low.
+	// reth runs no block with so much gas. eth_call does not show the gas used before, so this cap is
+	// some thousand too low.
 	const called = await ask(node, { method: "eth_call", params: [call, "latest", state] });
 	return capOf(called.kind === "result" ? readHex(called.value) : null, 0n);
 }

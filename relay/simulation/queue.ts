@@ -14,7 +14,9 @@ import { type JobOutcome, PRIORITIES, type SimulationMetrics } from "./simulatio
  * them in unfair order.
  */
 const CONCURRENCY = 8;
-/** Requests that may wait: some seconds of work for anvil, after which their block has come anyway. */
+/**
+ * Requests that may wait: some seconds of work for anvil, after which their block has come anyway.
+ */
 const CAPACITY = 20_000;
 /** A slot of Ethereum; usually a new head ends the wait before. */
 const MAX_WAIT_MS = 12_000;
@@ -47,7 +49,7 @@ export interface SimulationQueueDependencies {
 const NOT_RUN = {
 	overloaded: "not simulated: too many simulations wait",
 	late: "not simulated: it has waited too long",
-	stale: "not simulated: its block has come",
+	stale: "not simulated: its block has arrived",
 	withdrawn: "not simulated: it was withdrawn",
 	stopped: "not simulated: the relay is stopping",
 } as const;
@@ -145,7 +147,10 @@ export class SimulationQueue implements Simulations {
 		}
 	}
 
-	/** Sets the new head, which may be lower after a reorganisation. Requests for that block or an older one are dropped. */
+	/**
+	 * Sets the new head, which may be lower after a reorganisation. Requests for that block or an
+	 * older one are dropped.
+	 */
 	setHead(block: number): void {
 		this.#head = block;
 		for (const waiting of this.#waiting) if (this.#isStale(waiting.request)) waiting.end("stale");

@@ -46,8 +46,9 @@ export class ReadsBehind {
 	}
 
 	/**
-	 * The node's answer to `eth_call`, `eth_estimateGas` or `eth_createAccessList` in the next block, behind `chain`, charged to
-	 * the caller; null if the node can't run that. Throws a ForeignRpcError with the node's verdict on the call.
+	 * The node's answer to `eth_call`, `eth_estimateGas` or `eth_createAccessList` in the next block,
+	 * behind `chain`, charged to the caller; null if the node can't run that. Throws a
+	 * ForeignRpcError with the node's verdict on the call.
 	 */
 	async answer(
 		method: string,

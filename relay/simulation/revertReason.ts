@@ -1,5 +1,5 @@
-// Makes revert data readable: decodes Solidity's Error(string) and Panic(uint256), and names custom errors by
-// selector. Contracts choose the text, so it is made printable and its length is limited.
+// Makes revert data readable: decodes Solidity's Error(string) and Panic(uint256), and names custom
+// errors by selector. Contracts choose the text, so it is made printable and its length is limited.
 // https://docs.soliditylang.org/en/latest/control-structures.html#panic-via-assert-and-error-via-require
 
 import { hexToBytes } from "../../shared/ethereum/hex.ts";

@@ -54,7 +54,7 @@ export function createSimulationMetrics(metrics: Metrics): SimulationMetrics {
 		runs: metrics.counter("relay_simulation_engine_runs_total", "Chains run by each engine", byEngine),
 		watch(queue) {
 			metrics.gauge("relay_simulation_queue_length", "Simulations that wait", () => queue.waiting);
-			metrics.gauge("relay_simulations_running", "Simulations under way", () => queue.running);
+			metrics.gauge("relay_simulations_running", "Simulations in flight", () => queue.running);
 		},
 	};
 }

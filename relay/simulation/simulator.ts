@@ -1,5 +1,6 @@
-// Simulates a chain of transactions. The relay first checks nonces, balances and authorizations itself, because nodes check them
-// differently or not at all in simulations. Then the node runs the chain, in parts if it does not accept it as a whole.
+// Simulates a chain of transactions. The relay first checks nonces, balances and authorizations
+// itself, because nodes check them differently or not at all in simulations. Then the node runs the
+// chain, in parts if it does not accept it as a whole.
 
 import { randomBytes } from "node:crypto";
 import { type Clock, pause } from "../../shared/clock.ts";

@@ -4,7 +4,10 @@ import type { ShownEvent, TxEvent } from "../domain/events.ts";
 import { publicStage, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvent, publicEvents } from "./publicEvents.ts";
 
-/** All events so far, in order of time. Only the last one has `stage` and `cancels`, since earlier values are not kept. */
+/**
+ * All events so far, in order of time. Only the last one has `stage` and `cancels`, since earlier
+ * values are not kept.
+ */
 export function eventHistory(record: TransactionRecord, isPublic: IsPublic): readonly ShownEvent[] {
 	const events = publicEvents(record, isPublic);
 	const last = events.length - 1;
@@ -15,16 +18,16 @@ export function eventHistory(record: TransactionRecord, isPublic: IsPublic): rea
 }
 
 /**
- * The message for a new event: with the resulting `stage` and, after a cancel or replacement, how many builders have
- * confirmed it (`cancels`). Null for events that are not public.
+ * The message for a new event: with the resulting `stage` and, after a cancel or replacement, how
+ * many builders have confirmed it (`cancels`). Null for events that are not public.
  */
 export function eventMessage(
 	record: TransactionRecord,
 	event: TxEvent,
 	isPublic: IsPublic,
 ): ShownEvent | null {
-	const told = publicEvent(record, event, isPublic);
-	return told === null ? null : { at: told.at, data: { ...told.view, ...stageOf(record) } };
+	const shown = publicEvent(record, event, isPublic);
+	return shown === null ? null : { at: shown.at, data: { ...shown.view, ...stageOf(record) } };
 }
 
 function stageOf(record: TransactionRecord): object {

@@ -20,8 +20,9 @@ export class Followers {
 	}
 
 	/**
-	 * Calls `listener` for each future event of the transaction, after its record has changed; the transaction need not be known
-	 * yet. The listener must not keep the record. Returns an unsubscribe function.
+	 * Calls `listener` for each future event of the transaction, after its record has changed; the
+	 * transaction need not be known yet. The listener must not keep the record. Returns an
+	 * unsubscribe function.
 	 */
 	follow(hash: string, listener: Follower): () => void {
 		// An error in a follower must not affect the transaction or other followers.
@@ -29,7 +30,7 @@ export class Followers {
 			try {
 				listener(record, event);
 			} catch (thrown) {
-				this.#log.error("a follower failed", { fault: safeError(thrown) });
+				this.#log.error("follower failed", { fault: safeError(thrown) });
 			}
 		};
 		this.#emitter.on(hash, follower);

@@ -14,7 +14,7 @@ const LINES: Readonly<Record<Stage, string | null>> = {
 	PENDING: null,
 	QUEUED: null,
 	SHARED: null,
-	SIMULATION_FAILED: "transaction held: its simulation fails",
+	SIMULATION_FAILED: "transaction not sent: its simulation fails",
 	BROADCAST: "transaction sent to builders",
 	INCLUDED: "transaction mined",
 	REVERTED: "transaction mined, and reverted",
@@ -51,9 +51,9 @@ export function createLifeLog({ log, requestOf }: LifeLogDependencies): EventLis
 		if (event.type === "received")
 			log.info("transaction accepted", { hash, request, path, block: event.block });
 		if (event.type === "reorged")
-			log.info("transaction out of its block", { hash, request, path, block: event.block });
+			log.info("transaction left its block", { hash, request, path, block: event.block });
 		if (event.type === "exposed")
-			log.info("transaction public: its block is gone", { hash, request, path, block: event.block });
+			log.info("transaction public: its block left the chain", { hash, request, path, block: event.block });
 		if (rejection !== null) {
 			const { builder, block: at } = rejection;
 			log.info("transaction rejected by a builder", { hash, request, path, upstream: builder, block: at });

@@ -67,15 +67,15 @@ function tellsOfBids(event: TxEvent | Delivery): boolean {
 export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	const end = record.events.findLast(isUserEnd);
 	if (end === undefined || hidesBuilders(record)) return null;
-	const told = new Set(end.builders);
+	const notified = new Set(end.builders);
 	const confirmed = new Set(
 		record.deliveries
 			.filter(({ kind, backrun }) => kind === "cancel" && backrun !== true)
 			.filter(({ answer, at }) => answer === "accepted" && at >= end.at)
 			.map(({ builder }) => builder)
-			.filter((builder) => told.has(builder)),
+			.filter((builder) => notified.has(builder)),
 	).size;
-	const builders = told.size;
+	const builders = notified.size;
 	const summary = builders === 0 ? "no builder to tell" : `${confirmed} of ${builders} builders confirmed`;
 	return { builders, confirmed, summary };
 }
@@ -115,9 +115,9 @@ function lifeView(
 ): object {
 	switch (event.type) {
 		case "bundled": {
-			const { recipient, ...told } = event;
-			const { bundle, backrun, bid, ...rest } = told;
-			return backrun === mined ? told : rest;
+			const { recipient, ...shown } = event;
+			const { bundle, backrun, bid, ...rest } = shown;
+			return backrun === mined ? shown : rest;
 		}
 		case "broadcast": {
 			const { behindHidden, ...rest } = event;

@@ -42,9 +42,7 @@ export class SharedHistory {
 	readonly #entries = new Map<string, Entry>();
 	#bytes = 0;
 
-	/**
-	 * `hintOf` returns the data of a transaction that searchers saw; null if its bytes are gone.
-	 */
+	/** `hintOf` returns the data of a transaction that searchers saw; null if its bytes are gone. */
 	constructor({ hintOf }: { readonly hintOf: (hash: string) => object | null }, limits = HISTORY_LIMITS) {
 		this.#hintOf = hintOf;
 		this.#limits = limits;
@@ -68,9 +66,7 @@ export class SharedHistory {
 		}
 	};
 
-	/**
-	 * The number of entries, and their first and last blocks and times; zeros if there are none.
-	 */
+	/** The number of entries, and their first and last blocks and times; zeros if there are none. */
 	info(): object {
 		const all = [...this.#entries.values()];
 		const blocks = all.map(({ block }) => block);

@@ -1,4 +1,5 @@
-// Binds a store to one chain, so that no relay of another chain starts with it, and keeps the signing key when none is configured.
+// Binds a store to one chain, so that no relay of another chain starts with it, and keeps the
+// signing key when none is configured.
 
 import { createKey } from "../../shared/ethereum/signatures.ts";
 import { checkFormat } from "../../shared/kv/format.ts";
@@ -29,7 +30,10 @@ export async function bindToChain(kv: KeyValueStore, chainId: bigint, genesisHas
 	else if (kept !== identity) throw new OtherChainError(kept, identity);
 }
 
-/** The signing key in the store, created at the first call. Logs a warning: builders identify a relay by its key. */
+/**
+ * The signing key in the store, created at the first call. Logs a warning: builders identify a
+ * relay by its key.
+ */
 export async function keptSigningKey(kv: KeyValueStore, log: Logger): Promise<string> {
 	log.warn("SIGNING_KEY is not set: requests to builders are signed with a key kept in the store");
 	const kept = await kv.get(SIGNING_KEY);

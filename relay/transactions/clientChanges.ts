@@ -48,11 +48,14 @@ export class ClientChanges {
 		this.#dependencies = dependencies;
 	}
 
-	/** The rejection of a submission from a sender that has cancelled too many transactions lately; else null. */
+	/**
+	 * The rejection of a submission from a sender that has cancelled too many transactions lately;
+	 * else null.
+	 */
 	cancelLimitRejection(sender: string): SubmitOutcome | null {
 		if (this.#dependencies.records.cancelledCount(sender) < MAX_CANCELLED) return null;
 		// Starts like go-ethereum's error, which clients recognise.
-		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
+		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were cancelled recently`;
 		return { outcome: "rejected", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
 	}
 
@@ -68,7 +71,8 @@ export class ClientChanges {
 	): Promise<SubmitOutcome> {
 		const { pool, packer, onChange } = this.#dependencies;
 		const { hash, from, nonce } = admitted.tx;
-		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
+		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is
+		// limited.
 		const rejected = pool.at(from, nonce) === undefined ? this.cancelLimitRejection(from) : null;
 		if (rejected !== null) return rejected;
 		const transaction = withTx(admitted, packer.pack(admitted.tx, pool.anyOf(from)));
@@ -187,14 +191,17 @@ export class ClientChanges {
 		onChange(transaction.tx.from, false);
 	}
 
-	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
+	/**
+	 * The hash of the last transaction with this sender and nonce that requested soft cancellations,
+	 * or null.
+	 */
 	lastSoftCancellable(from: string, nonce: bigint): Promise<string | null> {
 		return this.#dependencies.disk.lastSoftCancellable(from, nonce);
 	}
 
 	/**
-	 * Another transaction with the sender and nonce of `tx` that could be submitted again, see
-	 * {@link isRevivable}; or null.
+	 * Another transaction with the sender and nonce of `tx` that could be submitted again, see {@link
+	 * isRevivable}; or null.
 	 */
 	async revivableWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
 		const { records, disk } = this.#dependencies;
@@ -204,7 +211,10 @@ export class ClientChanges {
 		return isRevivable(now) ? now : null;
 	}
 
-	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that `received` is illegal. */
+	/**
+	 * Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that
+	 * `received` is illegal.
+	 */
 	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
 		const { pool, records, disk, broadcaster, clock, timeToStore, onWritten } = this.#dependencies;
 		const { transaction } = entry;
@@ -258,7 +268,10 @@ export class ClientChanges {
 		if (stage !== undefined && isLive(stage)) pool.insert({ ...entry, given: null });
 	}
 
-	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */
+	/**
+	 * A copy of the record, if there is one, with `event` applied, to be written before listeners are
+	 * notified.
+	 */
 	#preview(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
 		if (record === null) return [];
 		const preview = this.#dependencies.records.preview(record.hash, event);

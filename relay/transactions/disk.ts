@@ -1,5 +1,5 @@
-// Stores transactions in the key-value store: a submission is on disk before it is answered, and everything is loaded again at
-// the next start. Contains no rules about transactions.
+// Stores transactions in the key-value store: a submission is on disk before it is answered, and
+// everything is loaded again at the next start. Contains no rules about transactions.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -47,14 +47,15 @@ const SAMPLE_EVERY = 64;
 
 /** The error when a read or write of the store fails. */
 function storeUnavailable(): RpcError {
-	return new RpcError("internal", "internal error: nothing can be stored now, try again", {
+	return new RpcError("internal", "internal error: the store is unavailable, try again", {
 		reason: "store unavailable",
 	});
 }
 
 /**
- * The relay's transactions in a key-value store. Each promise resolves when the change is on disk; failures are thrown as
- * {@link storeUnavailable} and logged once. `now` is the time from laterTime, in ms; it is stored as the time of archiving.
+ * The relay's transactions in a key-value store. Each promise resolves when the change is on disk;
+ * failures are thrown as {@link storeUnavailable} and logged once. `now` is the time from
+ * laterTime, in ms; it is stored as the time of archiving.
  */
 export class TransactionDisk {
 	readonly #kv: KeyValueStore;
@@ -72,7 +73,10 @@ export class TransactionDisk {
 		this.#log = dependencies.log;
 	}
 
-	/** False after a failed write until one succeeds; while it is false, each call tries a small write. */
+	/**
+	 * False after a failed write until one succeeds; while it is false, each call tries a small
+	 * write.
+	 */
 	async check(): Promise<boolean> {
 		if (this.#failed) await this.#write([{ key: PROBE, value: Buffer.alloc(0) }]).catch(() => {});
 		return !this.#failed;
@@ -102,7 +106,8 @@ export class TransactionDisk {
 			key: liveKey(SUBMISSION, record),
 			value: encodeTransaction(transaction, record.block ?? 0),
 		});
-		// A fresh record can be rebuilt from the submission, so only one with earlier events is written.
+		// A fresh record can be rebuilt from the submission, so only one with earlier events is
+		// written.
 		if (record.events.length > 1) changes.push(recordChange(record));
 		return this.#write(changes);
 	}
@@ -121,7 +126,10 @@ export class TransactionDisk {
 		return this.#write(endChanges({ ...record, endedBy: NOBODY }, now, true));
 	}
 
-	/** Writes the record of a live transaction whose owners change; `soft`: whether it allows soft cancels now. */
+	/**
+	 * Writes the record of a live transaction whose owners change; `soft`: whether it allows soft
+	 * cancels now.
+	 */
 	changeOwners(record: TransactionRecord, soft: boolean): Promise<void> {
 		const index = { key: nonceKey(SOFT, record), value: Buffer.from(record.hash) };
 		return this.#write(soft ? [recordChange(record), index] : [recordChange(record)]);
@@ -151,7 +159,10 @@ export class TransactionDisk {
 		return bytes === null ? null : decodeRecord(archivedKey(hash), bytes);
 	}
 
-	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
+	/**
+	 * The hash of the last transaction with this sender and nonce that requested soft cancellations,
+	 * or null.
+	 */
 	lastSoftCancellable(from: string, nonce: bigint): Promise<string | null> {
 		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
 	}
@@ -251,7 +262,7 @@ export class TransactionDisk {
 		} catch (thrown) {
 			throw this.#fault(thrown);
 		}
-		if (this.#failed) this.#log.info("the store is written again");
+		if (this.#failed) this.#log.info("store can be written again");
 		this.#failed = false;
 		for (const { key, value } of changes)
 			if (value !== null && key.startsWith(ARCHIVED_BY_TIME)) this.#archived += 1;
@@ -266,7 +277,7 @@ export class TransactionDisk {
 	}
 
 	#fault(thrown: unknown): RpcError {
-		if (!this.#failed) this.#log.error("the store fails", { fault: safeError(thrown) });
+		if (!this.#failed) this.#log.error("store failed", { fault: safeError(thrown) });
 		this.#failed = true;
 		return storeUnavailable();
 	}

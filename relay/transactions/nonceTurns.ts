@@ -28,7 +28,9 @@ export class NonceTurns {
 		return running;
 	}
 
-	/** Whether work on this sender and nonce is running: an older state must not be written meanwhile. */
+	/**
+	 * Whether work on this sender and nonce is running: an older state must not be written meanwhile.
+	 */
 	isBusy(at: SenderNonce): boolean {
 		return this.#queues.has(senderNonceKey(at));
 	}

@@ -56,7 +56,7 @@ function copyAlone(bytes: Buffer): Buffer {
 const NONE: readonly never[] = [];
 
 /** All empty lists become one interned object. */
-function shared<T>(list: readonly T[]): readonly T[] {
+function interned<T>(list: readonly T[]): readonly T[] {
 	return list.length === 0 ? NONE : list;
 }
 
@@ -102,12 +102,12 @@ class PackedTransaction implements DecodedTransaction {
 		this.gasLimit = known(tx.gasLimit, like?.gasLimit);
 		this.to = known(tx.to, like?.to);
 		this.value = known(tx.value, like?.value);
-		this.accessList = shared(tx.accessList);
+		this.accessList = interned(tx.accessList);
 		this.maxFeePerGas = known(tx.maxFeePerGas, like?.maxFeePerGas);
 		this.maxPriorityFeePerGas = known(tx.maxPriorityFeePerGas, like?.maxPriorityFeePerGas);
 		this.maxFeePerBlobGas = known(tx.maxFeePerBlobGas, like?.maxFeePerBlobGas);
-		this.blobVersionedHashes = shared(tx.blobVersionedHashes);
-		this.authorizationList = shared(tx.authorizationList);
+		this.blobVersionedHashes = interned(tx.blobVersionedHashes);
+		this.authorizationList = interned(tx.authorizationList);
 		this.hash = tx.hash;
 		this.from = known(tx.from, like?.from);
 		this.size = tx.size;

@@ -7,6 +7,7 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
 import { type Rejection, rejection } from "../domain/rejection.ts";
+import { mayReplace, PAYS_TOO_LITTLE } from "../domain/replacement.ts";
 import type { SimulationError } from "../domain/simulation.ts";
 import { isSentAlike, MAX_PER_SENDER, type PrivateTransaction } from "../domain/transaction.ts";
 import { blockProblem } from "../domain/transactionRules.ts";
@@ -18,11 +19,17 @@ export interface PoolEntry {
 	readonly gas: number;
 	/** False while it is being written: nothing is sent before it is on disk. */
 	readonly durable: boolean;
-	/** The builders that it was last queued for; null if there are none, or if it must be queued again. */
+	/**
+	 * The builders that it was last queued for; null if there are none, or if it must be queued
+	 * again.
+	 */
 	readonly given: Given | null;
 }
 
-/** Builders that a transaction was queued for in `block`. Immutable, so that many entries use one object. */
+/**
+ * Builders that a transaction was queued for in `block`. Immutable, so that many entries use one
+ * object.
+ */
 export interface Given {
 	readonly block: number;
 	readonly builders: readonly string[];
@@ -44,7 +51,10 @@ export type AddOutcome =
 	| Rejected;
 type Rejected = { readonly outcome: "rejected"; readonly rejection: Rejection };
 
-/** One sender's transactions with unused nonces, in nonce order, split at the first gap, up to the first that is not durable. */
+/**
+ * One sender's transactions with unused nonces, in nonce order, split at the first gap, up to the
+ * first that is not durable.
+ */
 export interface SenderTransactions {
 	/** Consecutive nonces from the account's nonce on. */
 	readonly ready: readonly PoolEntry[];
@@ -76,8 +86,8 @@ const CLIENT_SHARE = 1 / 16;
  * Limits on transactions that can't be in the next block ("parked"): their part of the pool, and
  * bytes of one client.
  */
-const PARKED_SHARE = 1 / 2;
-const PARKED_CLIENT_BYTES = 4 * 1024 * 1024;
+const NON_EXECUTABLE_SHARE = 1 / 2;
+const NON_EXECUTABLE_CLIENT_BYTES = 4 * 1024 * 1024;
 
 /** The pool for read-only use. */
 export type PoolReader = Pick<
@@ -102,19 +112,22 @@ export class Pool {
 	readonly #bySender = new Map<string, Sender>();
 	/** Bytes by client: of all transactions, and of parked ones. */
 	readonly #bytes: Shares;
-	readonly #parkedBytes: Shares;
+	readonly #nonExecutableBytes: Shares;
 	/**
 	 * Transactions from a sender's first gap or too low fee on, as last computed for the sender.
 	 * They can't be in the next block.
 	 */
-	readonly #parked = new Set<PoolEntry>();
+	readonly #nonExecutable = new Set<PoolEntry>();
 	/** The last object that {@link give} created. */
 	#lastGiven: Given = { block: 0, builders: NOBODY };
 	#next: NextBlock | null = null;
 
 	constructor({ maxBytes }: PoolOptions) {
 		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytes * CLIENT_SHARE });
-		this.#parkedBytes = new Shares({ total: maxBytes * PARKED_SHARE, perClient: PARKED_CLIENT_BYTES });
+		this.#nonExecutableBytes = new Shares({
+			total: maxBytes * NON_EXECUTABLE_SHARE,
+			perClient: NON_EXECUTABLE_CLIENT_BYTES,
+		});
 	}
 
 	get size(): number {
@@ -159,7 +172,10 @@ export class Pool {
 		return this.#bySender.keys();
 	}
 
-	/** Adds a new transaction, or replaces the one with its nonce if its fees allow it. The entry is not durable yet. */
+	/**
+	 * Adds a new transaction, or replaces the one with its nonce if its fees allow it. The entry is
+	 * not durable yet.
+	 */
 	add(transaction: PrivateTransaction, account: AccountState): AddOutcome {
 		const { tx } = transaction;
 		const sender = this.#bySender.get(tx.from);
@@ -183,14 +199,14 @@ export class Pool {
 		}
 		if (rejected !== null) {
 			this.#count(old);
-			this.#updateParked(sender);
+			this.#updateExecutable(sender);
 			return rejected;
 		}
 		sender.entries[sender.entries.indexOf(old)] = entry;
 		this.#byHash.delete(old.transaction.tx.hash);
 		this.#byHash.set(tx.hash, entry);
 		this.#count(entry);
-		this.#updateParked(sender);
+		this.#updateExecutable(sender);
 		this.setAccount(account);
 		return { outcome: "replaced", entry, old };
 	}
@@ -203,11 +219,12 @@ export class Pool {
 	): Rejected | null {
 		const { tx, submitterAddress } = transaction;
 		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
-		const isParked =
-			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || this.nextProblem(tx) !== null;
+		const isNonExecutable =
+			tx.nonce > this.#firstNonExecutable(sender?.entries ?? [], nonce) || this.nextProblem(tx) !== null;
 		const [client, bytes] = [clientOf(submitterAddress), bytesOf(transaction)];
 		const exceeded =
-			this.#bytes.exceeded(client, bytes) ?? (isParked ? this.#parkedBytes.exceeded(client, bytes) : null);
+			this.#bytes.exceeded(client, bytes) ??
+			(isNonExecutable ? this.#nonExecutableBytes.exceeded(client, bytes) : null);
 		if (exceeded === null) return null;
 		return exceeded === "total"
 			? rejectedFor("POOL_FULL", "txpool is full", "pool")
@@ -215,12 +232,12 @@ export class Pool {
 	}
 
 	/**
-	 * Inserts an entry without checking limits: at startup, after a reorganisation or a failed write. Returns false if its nonce
-	 * is taken.
+	 * Inserts an entry without checking limits: at startup, after a reorganisation or a failed write.
+	 * Returns false if its nonce is taken.
 	 */
 	insert(entry: PoolEntry): boolean {
 		const sender = this.#place(entry);
-		if (sender !== null) this.#updateParked(sender);
+		if (sender !== null) this.#updateExecutable(sender);
 		return sender !== null;
 	}
 
@@ -230,7 +247,7 @@ export class Pool {
 	 */
 	restore(entries: readonly PoolEntry[]): readonly PoolEntry[] {
 		const late = entries.filter((entry) => this.#place(entry) === null);
-		for (const sender of this.#bySender.values()) this.#updateParked(sender);
+		for (const sender of this.#bySender.values()) this.#updateExecutable(sender);
 		return late;
 	}
 
@@ -267,7 +284,7 @@ export class Pool {
 		sender.entries[sender.entries.indexOf(entry)] = changed;
 		this.#byHash.set(transaction.tx.hash, changed);
 		this.#count(changed);
-		this.#updateParked(sender);
+		this.#updateExecutable(sender);
 	}
 
 	/** Removes an entry, if it is still in the pool. */
@@ -280,7 +297,7 @@ export class Pool {
 		if (sender === undefined) return;
 		sender.entries = sender.entries.filter((other) => other !== entry);
 		if (sender.entries.length === 0) this.#bySender.delete(tx.from);
-		else this.#updateParked(sender);
+		else this.#updateExecutable(sender);
 	}
 
 	/** Marks it as on disk: it may be sent from now on. */
@@ -318,7 +335,9 @@ export class Pool {
 		return given?.block === block ? given.builders : NOBODY;
 	}
 
-	/** Records an account's nonce; returns the entries whose nonce is used, which the caller removes. */
+	/**
+	 * Records an account's nonce; returns the entries whose nonce is used, which the caller removes.
+	 */
 	setAccount(account: AccountState): readonly PoolEntry[] {
 		const sender = this.#bySender.get(account.address);
 		if (sender === undefined) return [];
@@ -326,7 +345,7 @@ export class Pool {
 			sender.nonce = account.nonce;
 			sender.isKnown = true;
 			sender.asOf = account.block;
-			this.#updateParked(sender);
+			this.#updateExecutable(sender);
 		}
 		return sender.entries.filter((entry) => entry.transaction.tx.nonce < sender.nonce);
 	}
@@ -338,7 +357,7 @@ export class Pool {
 		state.nonce = nonce + 1n;
 		state.isKnown = true;
 		state.asOf = block;
-		this.#updateParked(state);
+		this.#updateExecutable(state);
 	}
 
 	/**
@@ -362,10 +381,13 @@ export class Pool {
 		this.#next = next;
 	}
 
-	/** Updates which of the sender's transactions are parked; returns whether its first one can be in the next block. */
+	/**
+	 * Updates which of the sender's transactions are parked; returns whether its first one can be in
+	 * the next block.
+	 */
 	fitToNext(address: string): boolean {
 		const sender = this.#bySender.get(address);
-		return sender !== undefined && this.#updateParked(sender);
+		return sender !== undefined && this.#updateExecutable(sender);
 	}
 
 	/** See {@link SenderTransactions}. */
@@ -407,7 +429,7 @@ export class Pool {
 	 * The first nonce from the account's `nonce` on that can't be in the next block. It is missing,
 	 * pays too little or breaks that block's rules.
 	 */
-	#firstParkedNonce(entries: readonly PoolEntry[], nonce: bigint): bigint {
+	#firstNonExecutable(entries: readonly PoolEntry[], nonce: bigint): bigint {
 		let first = nonce;
 		for (const { transaction } of entries) {
 			const { tx } = transaction;
@@ -419,21 +441,21 @@ export class Pool {
 	}
 
 	/** As {@link fitToNext}. */
-	#updateParked(sender: Sender): boolean {
-		const firstParked = this.#firstParkedNonce(sender.entries, sender.nonce);
+	#updateExecutable(sender: Sender): boolean {
+		const firstNonExecutable = this.#firstNonExecutable(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
-			const isParked = entry.transaction.tx.nonce >= firstParked;
-			if (isParked === this.#parked.has(entry)) continue;
+			const isNonExecutable = entry.transaction.tx.nonce >= firstNonExecutable;
+			if (isNonExecutable === this.#nonExecutable.has(entry)) continue;
 			const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
-			if (isParked) {
-				this.#parked.add(entry);
-				this.#parkedBytes.takeAnyway(client, bytes);
+			if (isNonExecutable) {
+				this.#nonExecutable.add(entry);
+				this.#nonExecutableBytes.takeAnyway(client, bytes);
 			} else {
-				this.#parked.delete(entry);
-				this.#parkedBytes.release(client, bytes);
+				this.#nonExecutable.delete(entry);
+				this.#nonExecutableBytes.release(client, bytes);
 			}
 		}
-		return firstParked > sender.nonce;
+		return firstNonExecutable > sender.nonce;
 	}
 
 	/** Counts an entry's bytes. */
@@ -445,7 +467,7 @@ export class Pool {
 	#release(entry: PoolEntry): void {
 		const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
 		this.#bytes.release(client, bytes);
-		if (this.#parked.delete(entry)) this.#parkedBytes.release(client, bytes);
+		if (this.#nonExecutable.delete(entry)) this.#nonExecutableBytes.release(client, bytes);
 	}
 }
 
@@ -463,26 +485,4 @@ function rejectedFor(
 		outcome: "rejected",
 		rejection: rejection(code, message, scope === undefined ? undefined : { scope }),
 	};
-}
-
-/** Percentage by which each fee must grow, as in go-ethereum's pool. */
-const PRICE_BUMP_PERCENT = 10n;
-const PAYS_TOO_LITTLE = `replacement transaction underpriced: expected ${PRICE_BUMP_PERCENT} % more on every fee`;
-
-/**
- * Whether every fee of `replacement` is at least 10 % above that of `pooled`, and at least one wei; the blob fee, if both
- * have blobs. Fractions of a wei are dropped, as in go-ethereum (core/txpool/legacypool/list.go) and wallets.
- */
-export function mayReplace(replacement: DecodedTransaction, pooled: DecodedTransaction): boolean {
-	return (
-		isBumped(replacement.maxFeePerGas, pooled.maxFeePerGas) &&
-		isBumped(replacement.maxPriorityFeePerGas, pooled.maxPriorityFeePerGas) &&
-		(pooled.maxFeePerBlobGas === null ||
-			replacement.maxFeePerBlobGas === null ||
-			isBumped(replacement.maxFeePerBlobGas, pooled.maxFeePerBlobGas))
-	);
-}
-
-function isBumped(fee: bigint, old: bigint): boolean {
-	return fee > old && fee >= (old * (100n + PRICE_BUMP_PERCENT)) / 100n;
 }

@@ -42,11 +42,15 @@ export class RecordKeeper {
 		return this.#dependencies.disk.check();
 	}
 
-	/** Writes changed records; with `all` also those with minor changes only. Throws if the store fails. */
+	/**
+	 * Writes changed records; with `all` also those with minor changes only. Throws if the store
+	 * fails.
+	 */
 	async flush(all: boolean): Promise<void> {
 		const { records, disk, turns, timeToStore } = this.#dependencies;
 		for (;;) {
-			// Records with a running operation are skipped, since an older state must not overwrite a newer one.
+			// Records with a running operation are skipped, since an older state must not overwrite a
+			// newer one.
 			const changed = records.takeChanged(all, BATCH_SIZE, (record) => turns.isBusy(record));
 			if (changed.length === 0) return;
 			try {

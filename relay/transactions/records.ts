@@ -65,7 +65,10 @@ export class TransactionRecords {
 	readonly #mined = new Set<TransactionRecord>();
 	/** Records with changes since the last flush that a restart could not recover. */
 	readonly #changed = new Set<TransactionRecord>();
-	/** Records with minor changes only (such as deliveries): written with the next important change, or at stop. */
+	/**
+	 * Records with minor changes only (such as deliveries): written with the next important change,
+	 * or at stop.
+	 */
 	readonly #annotated = new Set<TransactionRecord>();
 	readonly #log: Logger;
 
@@ -90,7 +93,9 @@ export class TransactionRecords {
 		return this.#mined;
 	}
 
-	/** Adds a record without notifying listeners. Returns the one with the same hash that it replaces. */
+	/**
+	 * Adds a record without notifying listeners. Returns the one with the same hash that it replaces.
+	 */
 	add(entry: RecordEntry): TransactionRecord | undefined {
 		// The old record of a resubmitted transaction must not be written over the new one later.
 		const past = this.#entries.get(entry.record.hash)?.record;
@@ -100,7 +105,10 @@ export class TransactionRecords {
 		return past;
 	}
 
-	/** As {@link add}, and notifies listeners of the record's last event. A new transaction counts as `PENDING` before it. */
+	/**
+	 * As {@link add}, and notifies listeners of the record's last event. A new transaction counts as
+	 * `PENDING` before it.
+	 */
 	addAndNotify(entry: RecordEntry): void {
 		const past = this.add(entry);
 		const { record } = entry;
@@ -135,7 +143,10 @@ export class TransactionRecords {
 		return [...this.#dropped.get(sender)].flatMap(({ hash }) => this.#entries.get(hash) ?? []);
 	}
 
-	/** The ended transaction with this sender and nonce that the same bytes could revive, see {@link isRevivable}. */
+	/**
+	 * The ended transaction with this sender and nonce that the same bytes could revive, see {@link
+	 * isRevivable}.
+	 */
 	revivableAt(from: string, nonce: bigint): TransactionRecord | undefined {
 		return this.#revivable.get(senderNonceKey({ from, nonce }));
 	}
@@ -192,7 +203,9 @@ export class TransactionRecords {
 		if (entry !== undefined) this.#entries.set(transaction.tx.hash, { transaction, record: entry.record });
 	}
 
-	/** Updates the indexes by stage, and drops the bytes of a transaction that is never sent again. */
+	/**
+	 * Updates the indexes by stage, and drops the bytes of a transaction that is never sent again.
+	 */
 	#reindex({ transaction, record }: RecordEntry): void {
 		if (isMined(record.stage)) this.#mined.add(record);
 		else this.#mined.delete(record);

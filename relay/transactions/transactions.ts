@@ -101,7 +101,8 @@ export class Transactions {
 		const { blobProofs } = dependencies;
 		const pool = new Pool({ maxBytes: options.maxBytes });
 		const records = new TransactionRecords({ log: log.child("records") });
-		// An ended transaction is not sent any more, and its end has already named the builders that had it.
+		// An ended transaction is not sent any more, and its end has already named the builders that
+		// had it.
 		records.subscribe(({ hash, stage }) => {
 			if (!isLive(stage)) broadcaster.forget(hash);
 		});
@@ -134,9 +135,7 @@ export class Transactions {
 		});
 	}
 
-	/**
-	 * The record of a transaction that the relay has or had, or null. Throws if the store fails.
-	 */
+	/** The record of a transaction that the relay has or had, or null. Throws if the store fails. */
 	async record(hash: string): Promise<TransactionRecord | null> {
 		return this.#records.get(hash)?.record ?? (await this.#disk.archived(hash));
 	}
@@ -251,7 +250,10 @@ export class Transactions {
 		this.#records.emit(tx.hash, { type: "simulated", at: this.#now(), block, gasUsed: gas });
 	}
 
-	/** It waits for an earlier transaction of its sender. If it becomes ready again for the same block, it is sent again. */
+	/**
+	 * It waits for an earlier transaction of its sender. If it becomes ready again for the same
+	 * block, it is sent again.
+	 */
 	waits(entry: PoolEntry, reason: QueueReason, next: number): void {
 		if (entry.given !== null) this.#takeBack(entry);
 		const { hash } = entry.transaction.tx;
@@ -383,7 +385,10 @@ export class Transactions {
 		if (pooled?.durable === true) this.#pool.remove(pooled);
 	}
 
-	/** The block that contained it, or that used its nonce, has left the chain. Call it before the tip is set to the new head. */
+	/**
+	 * The block that contained it, or that used its nonce, has left the chain. Call it before the tip
+	 * is set to the new head.
+	 */
 	reorged(entry: RecordEntry): void {
 		this.#leftBlock(entry.record);
 		this.revive(entry);
@@ -396,7 +401,10 @@ export class Transactions {
 		if (isMined(stage)) this.exposed(hash, left);
 	}
 
-	/** `block` contained it and has left the chain, so it is public. Call it before the tip is set to the new head. */
+	/**
+	 * `block` contained it and has left the chain, so it is public. Call it before the tip is set to
+	 * the new head.
+	 */
 	exposed(hash: string, block: number): void {
 		const depth = Math.max(1, (this.#dependencies.tip.head()?.number ?? 0) - block + 1);
 		this.#records.emit(hash, { type: "exposed", at: this.#now(), block, depth });
@@ -425,7 +433,8 @@ export class Transactions {
 		this.#pool.remove(entry);
 		const builders = this.#takeBack(entry);
 		this.#records.emit(transaction.tx.hash, { type: "expired", at: this.#now(), block: head });
-		// A bundle is for one block only; a private transaction stays at the builder until it is cancelled.
+		// A bundle is for one block only; a private transaction stays at the builder until it is
+		// cancelled.
 		if (policyOf(transaction.path).form === "private")
 			this.#dependencies.broadcaster.cancel(transaction, builders, head + 1);
 	}
@@ -437,7 +446,8 @@ export class Transactions {
 			this.#reviveNow(entry);
 			return;
 		}
-		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
+		// A submission or cancel of its nonce is running; whether the transaction is still live is
+		// checked after it.
 		void this.exclusively(record, async () => {
 			this.#reviveNow(entry);
 			this.#dependencies.onChange(record.from, true);

@@ -30,9 +30,7 @@ export interface GasTable {
 		/** Null: the sum for the transaction's own base, recipient and value. */
 		readonly base: bigint | null;
 		readonly token: bigint;
-		/**
-		 * Tokens that each part of a transaction counts (EIP-7623). The values above are in gas.
-		 */
+		/** Tokens that each part of a transaction counts (EIP-7623). The values above are in gas. */
 		readonly zeroByte: bigint;
 		readonly otherByte: bigint;
 		readonly accessAddress: bigint;

@@ -30,7 +30,10 @@ function parseFixedHex(text: string, byteLength: number): string | null {
 	return HEX_DIGITS.test(text.slice(2)) ? text.toLowerCase() : null;
 }
 
-/** The lower-case address, or null unless `text` is `0x` and 40 hex digits. The EIP-55 checksum is not verified. */
+/**
+ * The lower-case address, or null unless `text` is `0x` and 40 hex digits. The EIP-55 checksum is
+ * not verified.
+ */
 export function parseAddress(text: string): string | null {
 	return parseFixedHex(text, 20);
 }
@@ -45,7 +48,10 @@ export function parseSignature(text: string): string | null {
 	return parseFixedHex(text, 65);
 }
 
-/** A JSON-RPC quantity: `0x` and hex digits without leading zeros. Throws a RangeError for negative values. */
+/**
+ * A JSON-RPC quantity: `0x` and hex digits without leading zeros. Throws a RangeError for negative
+ * values.
+ */
 export function toQuantity(value: bigint | number): string {
 	if (value < 0) throw new RangeError("a quantity cannot be negative");
 	return `0x${BigInt(value).toString(16)}`;
@@ -59,7 +65,10 @@ export function parseQuantity(text: string): bigint | null {
 	return QUANTITY.test(text) ? BigInt(text) : null;
 }
 
-/** Like {@link parseQuantity}, but allows leading zeros, which some nodes send, and accepts any value. */
+/**
+ * Like {@link parseQuantity}, but allows leading zeros, which some nodes send, and accepts any
+ * value.
+ */
 export function parseNodeQuantity(value: unknown): bigint | null {
 	return typeof value === "string" && NODE_QUANTITY.test(value) ? BigInt(value) : null;
 }

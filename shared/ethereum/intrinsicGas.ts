@@ -1,5 +1,5 @@
-// The cost of a transaction by its fields alone: gas charged before and beside execution, and wei. Limits and balances are checked
-// by admission.
+// The cost of a transaction by its fields alone: gas charged before and beside execution, and wei.
+// Limits and balances are checked by admission.
 
 import type { Fork, GasTable } from "./forks.ts";
 import type { DecodedTransaction } from "./transaction.ts";
@@ -63,8 +63,8 @@ export function blobGas(tx: Pick<DecodedTransaction, "blobVersionedHashes">): bi
 }
 
 /**
- * The price of a unit of gas in a block with this base fee, in wei (EIP-1559). If it is below `baseFee`, the block cannot
- * include the transaction.
+ * The price of a unit of gas in a block with this base fee, in wei (EIP-1559). If it is below
+ * `baseFee`, the block cannot include the transaction.
  */
 export function effectiveGasPrice(tx: FeeCaps, baseFee: bigint): bigint {
 	const wanted = baseFee + tx.maxPriorityFeePerGas;

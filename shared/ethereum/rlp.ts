@@ -1,5 +1,5 @@
-// Reads and writes RLP. Only the canonical encoding is accepted, so that a transaction has only one encoding.
-// https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
+// Reads and writes RLP. Only the canonical encoding is accepted, so that a transaction has only one
+// encoding. https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
 
 import { asBuffer } from "./hex.ts";
 
@@ -8,8 +8,9 @@ const MAX_LENGTH_BYTES = 6;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * A cursor over one RLP document. After the first fault every read returns an empty value, so callers read all fields and
- * check {@link fault} once at the end. Returned buffers are views of the input.
+ * A cursor over one RLP document. After the first fault every read returns an empty value, so
+ * callers read all fields and check {@link fault} once at the end. Returned buffers are views of
+ * the input.
  */
 export class RlpReader {
 	readonly bytes: Buffer;
@@ -83,7 +84,10 @@ export class RlpReader {
 		if (this.#fault === null && this.#at !== this.bytes.length) this.fail("trailing bytes");
 	}
 
-	/** An unsigned integer of at most `maxBytes` bytes, without leading zeros; zero is the empty string. */
+	/**
+	 * An unsigned integer of at most `maxBytes` bytes, without leading zeros; zero is the empty
+	 * string.
+	 */
 	uint(field: string, maxBytes: number): bigint {
 		if (!this.#open(field, false)) return 0n;
 		const start = this.#start;
@@ -178,7 +182,10 @@ export function rlpEncode(item: RlpItem): Buffer {
 	return Buffer.concat([header(0x80, item.length), item]);
 }
 
-/** The big-endian bytes of `value` without leading zeros, as RLP requires. `value` must not be negative. */
+/**
+ * The big-endian bytes of `value` without leading zeros, as RLP requires. `value` must not be
+ * negative.
+ */
 export function uintToBytes(value: bigint): Buffer {
 	if (value < 0n) throw new RangeError("RLP has no negative integers");
 	if (value === 0n) return EMPTY;

@@ -6,7 +6,9 @@ import { createHash } from "node:crypto";
 import { asBuffer } from "./hex.ts";
 import { RlpReader, rlpEncode, rlpListHeader } from "./rlp.ts";
 
-/** Version 0 has one proof per blob (EIP-4844), version 1 has 128 cell proofs per blob (EIP-7594). */
+/**
+ * Version 0 has one proof per blob (EIP-4844), version 1 has 128 cell proofs per blob (EIP-7594).
+ */
 export type SidecarVersion = 0 | 1;
 
 export interface Sidecar {
@@ -27,7 +29,10 @@ const PROOF_BYTES = 48;
 /** The version of a blob hash that is the SHA-256 of a KZG commitment. */
 const KZG_VERSION = "01";
 
-/** Reads `blobs, commitments, proofs` after the payload, with a version byte before them since EIP-7594. */
+/**
+ * Reads `blobs, commitments, proofs` after the payload, with a version byte before them since
+ * EIP-7594.
+ */
 export function readSidecar(reader: RlpReader): Sidecar {
 	const wrapperVersion = reader.nextIsList() ? null : reader.uint("wrapperVersion", 1);
 	const blobs = readItems(reader, "blobs", BLOB_BYTES);
@@ -68,7 +73,10 @@ export function sidecarOf(raw: Buffer): Sidecar {
 	return readSidecar(reader);
 }
 
-/** Version and number of blobs of raw bytes, without reading them; null if they are of another type or malformed. */
+/**
+ * Version and number of blobs of raw bytes, without reading them; null if they are of another type
+ * or malformed.
+ */
 export function sidecarShape(
 	raw: Uint8Array,
 ): { readonly version: SidecarVersion; readonly blobCount: number } | null {

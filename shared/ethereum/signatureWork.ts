@@ -192,14 +192,14 @@ export class SignatureWork implements Component {
 			else this.#onOutputs(message);
 		});
 		worker.once("error", (thrown) => {
-			this.#dependencies.log.error("the thread for signatures has failed", { fault: safeError(thrown) });
+			this.#dependencies.log.error("signature thread failed", { fault: safeError(thrown) });
 		});
 		worker.once("exit", () => this.#onExit());
 	}
 
 	#begin(): void {
 		this.#isReady = true;
-		this.#dependencies.log.info("signatures have a thread of their own");
+		this.#dependencies.log.info("signature thread started");
 	}
 
 	/** Computes the thread's unfinished requests here, and for a while all new ones. */
@@ -211,7 +211,7 @@ export class SignatureWork implements Component {
 		this.#waiting = [...this.#batches.splice(0).flat(), ...this.#waiting];
 		this.#flush();
 		if (!this.#threaded) return;
-		this.#dependencies.log.warn("the thread for signatures has ended: they are made without it for now");
+		this.#dependencies.log.warn("signature thread ended: signing without it for now");
 		this.#pause = this.#dependencies.clock.after(PAUSE_MS, () => this.#startThread());
 	}
 }

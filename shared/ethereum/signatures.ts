@@ -1,6 +1,6 @@
-// Hashing, recovery of signers (libsecp256k1, 44 µs each), and making and checking the header X-Flashbots-Signature. The header
-// only identifies its signer; what a signer may do is decided elsewhere.
-// https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#authentication
+// Hashing, recovery of signers (libsecp256k1, 44 µs each), and making and checking the header
+// X-Flashbots-Signature. The header only identifies its signer; what a signer may do is decided
+// elsewhere. https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#authentication
 
 import { randomBytes } from "node:crypto";
 import createKeccakHash from "keccak";
@@ -20,8 +20,8 @@ export function isCanonicalSignature(r: bigint, s: bigint): boolean {
 }
 
 /**
- * The lower-case address whose key signed the 32 bytes of `hash`, or null for an invalid signature: r or s out of range, s in
- * the upper half, or r not on the curve.
+ * The lower-case address whose key signed the 32 bytes of `hash`, or null for an invalid signature:
+ * r or s out of range, s in the upper half, or r not on the curve.
  */
 export function recoverAddress(hash: Uint8Array, yParity: 0 | 1, r: bigint, s: bigint): string | null {
 	if (!isCanonicalSignature(r, s)) return null;
@@ -29,7 +29,8 @@ export function recoverAddress(hash: Uint8Array, yParity: 0 | 1, r: bigint, s: b
 	try {
 		return addressOfPublicKey(secp256k1.ecdsaRecover(signature, yParity, hash, false));
 	} catch {
-		// The package throws if r is not the x of a point, as is the case for about half of all numbers.
+		// The package throws if r is not the x of a point, as is the case for about half of all
+		// numbers.
 		return null;
 	}
 }
@@ -45,14 +46,14 @@ export function hex32(value: bigint): string {
 }
 
 /**
- * One reused hasher: creating one takes longer than hashing a few hundred bytes. After a digest it only needs its
- * `_finalized` flag reset.
+ * One reused hasher: creating one takes longer than hashing a few hundred bytes. After a digest it
+ * only needs its `_finalized` flag reset.
  */
 const hasher = createKeccakHash("keccak256");
 
 /**
- * The Keccak-256 hash (Ethereum's, not NIST's SHA3-256) of the concatenated `parts`, as a new buffer. With parts the caller
- * need not copy large calldata to put a header before it.
+ * The Keccak-256 hash (Ethereum's, not NIST's SHA3-256) of the concatenated `parts`, as a new
+ * buffer. With parts the caller need not copy large calldata to put a header before it.
  */
 export function keccak256(...parts: readonly Uint8Array[]): Buffer {
 	hasher._finalized = false;
@@ -71,12 +72,18 @@ export function signHash(hash: Uint8Array, secret: Uint8Array): HashSignature {
 	return secp256k1.ecdsaSign(hash, secret);
 }
 
-/** The result of checking a header; `address` is lower-case, `digest` the 32 bytes that were signed, as lower-case hex. */
+/**
+ * The result of checking a header; `address` is lower-case, `digest` the 32 bytes that were signed,
+ * as lower-case hex.
+ */
 export type BodyVerification =
 	| { readonly ok: true; readonly address: string; readonly digest: string }
 	| {
 			readonly ok: false;
-			/** `malformed`: not `address:signature`; `invalid`: not a valid signature; `mismatch`: signed by another key. */
+			/**
+			 * `malformed`: not `address:signature`; `invalid`: not a valid signature; `mismatch`: signed
+			 * by another key.
+			 */
 			readonly reason: "malformed" | "invalid" | "mismatch";
 	  };
 
@@ -134,8 +141,9 @@ export function verifyBody(header: string, body: Uint8Array | string): BodyVerif
 const HEADER = /^0x[0-9a-f]{40}:0x[0-9a-f]{130}$/i;
 
 /**
- * The lower-case address that has signed the 32 bytes of `hash`, by its signature as 0x and 130 hex digits in any case. Accepts v as
- * 0, 1, 27 or 28; null for an invalid one, as {@link recoverAddress}.
+ * The lower-case address that has signed the 32 bytes of `hash`, by its signature as 0x and 130 hex
+ * digits in any case. Accepts v as 0, 1, 27 or 28; null for an invalid one, as {@link
+ * recoverAddress}.
  */
 export function recoverHex(hash: Uint8Array, signature: string): string | null {
 	const r = BigInt(`0x${signature.slice(2, 66)}`);

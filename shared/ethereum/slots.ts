@@ -134,7 +134,8 @@ export class Slots implements SlotLength {
 	/** The timestamp of the block after `head`, in seconds since the epoch. */
 	timestampAfter(head: SlotHead): number {
 		const { stepMs } = this;
-		// The true time of the head is somewhere in the second of its timestamp. The blocks before it narrow that down.
+		// The true time of the head is somewhere in the second of its timestamp. The blocks before it
+		// narrow that down.
 		let from = head.timestamp * 1_000;
 		let until = from + 1_000;
 		const at = this.#seen.findLastIndex(

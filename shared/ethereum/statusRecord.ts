@@ -106,16 +106,16 @@ const STATES: Readonly<
 	QUEUED: [
 		"waiting",
 		"an earlier transaction of the sender must go first",
-		"send the transaction with the missing nonce, or raise the fees of the held one, or cancel it",
+		"send the transaction with the missing nonce, or raise the fees of the unsent one, or cancel it",
 	],
-	SIMULATION_FAILED: ["failing", null, "wait, since it is tried again with each block, or cancel it"],
+	SIMULATION_FAILED: ["failing", null, "wait, as it is tried again with each block, or cancel it"],
 	SHARED: ["shown to searchers", null, null],
 	BROADCAST: ["sent to builders", null, null],
 	INCLUDED: ["included", null, null],
 	REVERTED: ["reverted", "its execution failed in the block and was undone, and its gas was paid", null],
-	REPLACED: ["replaced", "another transaction of the sender took its nonce", null],
+	REPLACED: ["replaced", "another transaction of the sender replaced it", null],
 	CANCELLED: ["cancelled", "the sender cancelled it", null],
-	EXPIRED: ["expired", "no block took it in time", "send it again, with a higher priority fee"],
+	EXPIRED: ["expired", "no block included it in time", "send it again, with a higher priority fee"],
 	DROPPED: ["dropped", "another transaction with its nonce was mined", null],
 	HELD: ["held", RELAY_OUT, null],
 };
@@ -193,7 +193,7 @@ export function stageReport(
 }
 
 function seenIn({ block }: Exposure): string {
-	return `it was seen in block ${block}, which is gone, so it is public: only another transaction with its nonce stops it`;
+	return `it was seen in block ${block}, which has left the chain, so it is public: only another transaction with its nonce can stop it`;
 }
 
 function nextStepOf(stage: string, error: StatusError): string | undefined {

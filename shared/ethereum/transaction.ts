@@ -143,7 +143,10 @@ function readPlain(bytes: Buffer, type: 0 | 1 | 2 | 4): ReadTransaction | Decode
 	return checked({ raw: bytes, payload, hashed: bytes, sidecar: null });
 }
 
-/** The network form: the payload and its sidecar in one list. https://eips.ethereum.org/EIPS/eip-4844#networking */
+/**
+ * The network form: the payload and its sidecar in one list.
+ * https://eips.ethereum.org/EIPS/eip-4844#networking
+ */
 function readBlob(bytes: Buffer): ReadTransaction | DecodeFailure {
 	const reader = new RlpReader(bytes, 1);
 	const outerEnd = reader.openList("blob transaction");
@@ -200,7 +203,8 @@ function finish(
 	if (from === null) return INVALID_SIGNATURE;
 	const hash =
 		knownHash ?? bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
-	// One literal: a spread costs 6 µs, and properties that are added later make every read of the object slow.
+	// One literal: a spread costs 6 µs, and properties that are added later make every read of the
+	// object slow.
 	const tx: DecodedTransaction = {
 		type: fields.type,
 		chainId: fields.chainId,
@@ -251,7 +255,9 @@ function countZeros(bytes: Uint8Array): number {
 	return zeros;
 }
 
-/** Whether the transaction is a plain transfer to its own sender: no data, blobs or authorizations. */
+/**
+ * Whether the transaction is a plain transfer to its own sender: no data, blobs or authorizations.
+ */
 export function isSelfTransfer({
 	type,
 	from,
@@ -262,8 +268,9 @@ export function isSelfTransfer({
 }
 
 /**
- * The account that signed an EIP-7702 authorization, and whose code it sets. Null for an invalid signature: the chain skips
- * such an entry, and its transaction stays valid. The first time this takes 50 µs.
+ * The account that signed an EIP-7702 authorization, and whose code it sets. Null for an invalid
+ * signature: the chain skips such an entry, and its transaction stays valid. The first time this
+ * takes 50 µs.
  */
 export function senderOfAuthorization(authorization: Authorization): string | null {
 	const known = authorization.authority;

@@ -17,8 +17,8 @@ export interface AccessListEntry {
 }
 
 /**
- * One entry of an EIP-7702 authorization list. Its signature may be invalid, see `senderOfAuthorization`.
- * https://eips.ethereum.org/EIPS/eip-7702
+ * One entry of an EIP-7702 authorization list. Its signature may be invalid, see
+ * `senderOfAuthorization`. https://eips.ethereum.org/EIPS/eip-7702
  */
 export interface Authorization {
 	/** 0: valid on every chain. */
@@ -30,9 +30,7 @@ export interface Authorization {
 	readonly yParity: number;
 	readonly r: bigint;
 	readonly s: bigint;
-	/**
-	 * The address that `senderOfAuthorization` has found, so that it need not be recovered again.
-	 */
+	/** The address that `senderOfAuthorization` has found, so that it need not be recovered again. */
 	readonly authority?: string | null;
 }
 
@@ -78,8 +76,8 @@ export interface ReadPayload {
 }
 
 /**
- * Reads the list of one transaction, for a blob transaction without its sidecar. Does not check the signature. The result is
- * meaningless if the reader has a fault afterwards.
+ * Reads the list of one transaction, for a blob transaction without its sidecar. Does not check the
+ * signature. The result is meaningless if the reader has a fault afterwards.
  */
 export function readPayload(reader: RlpReader, type: TransactionType): ReadPayload {
 	const outerEnd = reader.openList("transaction");
@@ -168,7 +166,10 @@ function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
 	});
 }
 
-/** By the EIP, values out of these bounds make the transaction invalid; an invalid signature does not. */
+/**
+ * By the EIP, values out of these bounds make the transaction invalid; an invalid signature does
+ * not.
+ */
 function readAuthorizationList(reader: RlpReader): readonly Authorization[] {
 	return reader.list("authorizationList", () => {
 		const entryEnd = reader.openList("authorization");
@@ -186,7 +187,10 @@ function readAuthorizationList(reader: RlpReader): readonly Authorization[] {
 /** Fields of a transaction of type 4 before its authorizations. */
 const BEFORE_AUTHORIZATIONS = 9;
 
-/** How many authorizations a raw transaction has, without reading them; 0 if it is of another type or malformed. */
+/**
+ * How many authorizations a raw transaction has, without reading them; 0 if it is of another type
+ * or malformed.
+ */
 export function countAuthorizations(raw: Uint8Array): number {
 	if (raw[0] !== 4) return 0;
 	const reader = new RlpReader(asBuffer(raw), 1);

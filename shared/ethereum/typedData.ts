@@ -25,7 +25,10 @@ const READ = {
 	],
 };
 
-/** The lower-case address that has signed `grant` for this chain; null for an invalid signature (65 bytes as 0x hex). */
+/**
+ * The lower-case address that has signed `grant` for this chain; null for an invalid signature (65
+ * bytes as 0x hex).
+ */
 export function readSigner(chainId: bigint, grant: ReadGrant, signature: string): string | null {
 	return signer(chainId, READ, { ...grant }, signature);
 }

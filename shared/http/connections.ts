@@ -17,7 +17,10 @@ export interface ConnectionsOptions {
 	readonly maxConnectionsPerClient?: number;
 	/** Default 10,000. */
 	readonly maxConnections?: number;
-	/** Number of proxies in front, see AddressOptions. If above 0, connections belong to proxies, which name the clients. */
+	/**
+	 * Number of proxies in front, see AddressOptions. If above 0, connections belong to proxies,
+	 * which name the clients.
+	 */
 	readonly trustProxy?: number;
 }
 
@@ -157,9 +160,7 @@ export class Connections {
 		return true;
 	}
 
-	/**
-	 * Closes the oldest connection of `client` without a request so far. False if there is none.
-	 */
+	/** Closes the oldest connection of `client` without a request so far. False if there is none. */
 	#dropSilent(client: string): boolean {
 		for (const open of this.#byClient.get(client) ?? []) {
 			if (open.hasAsked) continue;

@@ -37,7 +37,10 @@ const MAX_PER_CLIENT = 16;
 const MAX_STREAMS = 2_000;
 /** Comments keep the stream alive: Heroku ends an answer that is idle for 55 s. */
 const COMMENT_MS = 15_000;
-/** Routers and clients lose connections without notice, so each stream ends after this. EventSource reconnects by itself. */
+/**
+ * Routers and clients lose connections without notice, so each stream ends after this. EventSource
+ * reconnects by itself.
+ */
 const LIFE_MS = 30 * 60 * 1000;
 const RETRY_MS = 3_000;
 
@@ -91,14 +94,18 @@ export class EventStreams {
 		return this.#open.size;
 	}
 
-	/** The answer that streams `feed` to the client at `address`; 429 or 503 if there are too many streams. */
+	/**
+	 * The answer that streams `feed` to the client at `address`; 429 or 503 if there are too many
+	 * streams.
+	 */
 	answer(address: string, feed: EventFeed): HttpAnswer {
 		const network = clientOf(address);
 		const refusal = this.#refusal(network);
 		if (refusal !== null) return refusal;
 		const open = (stream: AnswerStream): void => {
 			stream.write(opening(this.#retryMs));
-			// Others may have been opened since the check above. The client reconnects, and may then get the error.
+			// Others may have been opened since the check above. The client reconnects, and may then get
+			// the error.
 			if (this.#refusal(network) !== null) {
 				stream.end();
 				return;

@@ -20,7 +20,10 @@ export interface HttpAnswer {
 	/** Default `application/json`. */
 	readonly contentType?: string;
 	readonly headers?: Headers;
-	/** For a streamed answer, whose `body` is null: called once after the head was written, never for HEAD. */
+	/**
+	 * For a streamed answer, whose `body` is null: called once after the head was written, never for
+	 * HEAD.
+	 */
 	readonly open?: (stream: AnswerStream) => void;
 	/**
 	 * The error in `body`, if the answer refuses a JSON-RPC request before its body is read. Its
@@ -35,7 +38,10 @@ export const VARY_ACCEPT = { vary: "accept" } as const;
 /** The HTML page of a path, or null. */
 export type PageFinder = (path: string) => HttpAnswer | null;
 
-/** Whether the `Accept` header names HTML, as browsers do when they navigate, and does not prefer JSON. */
+/**
+ * Whether the `Accept` header names HTML, as browsers do when they navigate, and does not prefer
+ * JSON.
+ */
 export function asksForPage(accept = ""): boolean {
 	const html = weightOf(accept, "text/html");
 	return html > 0 && html >= weightOf(accept, "application/json");
@@ -132,7 +138,10 @@ export function endWith(socket: Duplex, answer: string): void {
 	socket.end(answer, () => socket.destroy());
 }
 
-/** The answer to an invalid HTTP request; `code` is Node's error code, `headers` are more header lines. */
+/**
+ * The answer to an invalid HTTP request; `code` is Node's error code, `headers` are more header
+ * lines.
+ */
 export function badRequestText(code: string | undefined, headers: readonly string[] = []): string {
 	const [status, message] =
 		code === "HPE_HEADER_OVERFLOW"
@@ -260,7 +269,10 @@ interface BodyLimits {
 	readonly tooLarge: HttpAnswer;
 }
 
-/** How long the rest of a refused body is read and discarded, so that its sender can read the answer. */
+/**
+ * How long the rest of a refused body is read and discarded, so that its sender can read the
+ * answer.
+ */
 const LINGER_MS = 1_000;
 const MIN_GROWN_BYTES = 16 * 1024;
 const NO_BYTES: Buffer = Buffer.alloc(0);
@@ -317,7 +329,10 @@ export function readWhole(
 	});
 }
 
-/** Ends `response`, whose head was written, with `text`, and discards the rest of the request's body. */
+/**
+ * Ends `response`, whose head was written, with `text`, and discards the rest of the request's
+ * body.
+ */
 export function endUnread(
 	request: IncomingMessage,
 	response: ServerResponse,
@@ -348,7 +363,10 @@ const NOT_JSON: HttpAnswer = {
 };
 const ENCODED = rpcErrorAnswer("invalidRequest", "invalid request: content-encoding: expected none", {}, 415);
 
-/** Checks the headers of a JSON POST: the answer that refuses it, or null. `tooLarge` is for a body over `maxBytes`. */
+/**
+ * Checks the headers of a JSON POST: the answer that refuses it, or null. `tooLarge` is for a body
+ * over `maxBytes`.
+ */
 export function checkPost(
 	request: IncomingMessage,
 	maxBytes: number,

@@ -51,7 +51,7 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 		try {
 			return [name, await withDeadline(clock, name, CHECK_MS, async () => check())];
 		} catch (thrown) {
-			log.warn("a readiness check failed", { task: name, fault: safeError(thrown) });
+			log.warn("readiness check failed", { task: name, fault: safeError(thrown) });
 			return [name, { ok: false, reason: "the check failed" }];
 		}
 	};

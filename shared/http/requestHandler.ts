@@ -83,14 +83,20 @@ export interface RequestHandlerDependencies {
 const MAX_BUFFERED_BYTES = 256 * 1024 * 1024;
 const MAX_BUFFERED_BYTES_PER_CLIENT = 32 * 1024 * 1024;
 const MAX_OPEN_REQUESTS = 10_000;
-/** Below the 30 s after which hosting routers (Heroku) give up. Routes have shorter deadlines; this one catches their faults. */
+/**
+ * Below the 30 s after which hosting routers (Heroku) give up. Routes have shorter deadlines; this
+ * one catches their faults.
+ */
 const ROUTE_LIMIT_MS = 28_000;
 
 /** How long to wait for the body of a refused request. */
 const REFUSED_MS = 1_000;
 /** Handling a larger body takes milliseconds: it is queued, and limited before it is read. */
 const QUICK_BODY_BYTES = 64 * 1024;
-/** Up to this size, copying an answer is cheaper than writing it separately from the head. Only larger ones count as unread. */
+/**
+ * Up to this size, copying an answer is cheaper than writing it separately from the head. Only
+ * larger ones count as unread.
+ */
 const COPIED_ANSWER_BYTES = 64 * 1024;
 
 export class RequestHandler {
@@ -233,7 +239,7 @@ export class RequestHandler {
 		within(clock, route.path, ROUTE_LIMIT_MS, handling).then(
 			(answer) => this.#answerRoute(exchange, asksForPage(headers.accept) ? indented(answer) : answer),
 			(thrown: unknown) => {
-				log.error("a route failed", {
+				log.error("route failed", {
 					path: route.path,
 					request: exchange.requestId,
 					fault: safeError(thrown),
@@ -294,9 +300,7 @@ export class RequestHandler {
 		});
 	}
 
-	/**
-	 * Writes a proxied head, see {@link ProxiedExchange.begin}. `end` is null if it surely ends.
-	 */
+	/** Writes a proxied head, see {@link ProxiedExchange.begin}. `end` is null if it surely ends. */
 	#beginProxied(
 		exchange: Exchange,
 		status: number,
@@ -353,7 +357,7 @@ export class RequestHandler {
 						exchange.work = this.#queue.run(client, () => this.#send(exchange, encoded(answer)));
 					},
 					(thrown: unknown) => {
-						log.error("a request failed", {
+						log.error("request failed", {
 							path: target.path,
 							request: requestId,
 							fault: safeError(thrown),
@@ -372,9 +376,7 @@ export class RequestHandler {
 		return over;
 	}
 
-	/**
-	 * Refuses a large body unread if its client is over its rate limit: reading it costs memory.
-	 */
+	/** Refuses a large body unread if its client is over its rate limit: reading it costs memory. */
 	#checkLarge({ request, from }: Exchange): HttpAnswer | null {
 		const bytes = declaredBytes(request) ?? 0;
 		const waitMs = bytes > QUICK_BODY_BYTES ? (this.#dependencies.limiter?.peekBody(from, bytes) ?? 0) : 0;
@@ -397,7 +399,7 @@ export class RequestHandler {
 		} catch (thrown) {
 			const { target, requestId } = exchange;
 			const fields = { path: target.path, request: requestId, fault: safeError(thrown) };
-			this.#dependencies.log.error("a stream failed", fields);
+			this.#dependencies.log.error("stream failed", fields);
 			stream.end();
 		}
 		if (this.#draining) stream.end();
@@ -447,14 +449,18 @@ export class RequestHandler {
 		return isRead && asksForPage(request.headers.accept) ? errorPage(answer) : answer;
 	}
 
-	/** Sends a complete answer. The request's body was read, or is short enough for Node to discard it. */
+	/**
+	 * Sends a complete answer. The request's body was read, or is short enough for Node to discard
+	 * it.
+	 */
 	#send(exchange: Exchange, given: HttpAnswer): void {
 		const { response, from, releaseSlot } = exchange;
 		if (response.headersSent || response.destroyed) return;
 		const answer = this.#forReader(exchange, given);
 		this.#writeHead(exchange, answer, this.#draining);
 		const { body } = answer;
-		// Node sends text together with the head, but bytes separately. Latin-1 keeps every byte unchanged.
+		// Node sends text together with the head, but bytes separately. Latin-1 keeps every byte
+		// unchanged.
 		if (Buffer.isBuffer(body) && body.length <= COPIED_ANSWER_BYTES) {
 			response.end(body.toString("latin1"), "latin1");
 			return;
@@ -472,7 +478,10 @@ export class RequestHandler {
 		response.end(body);
 	}
 
-	/** Answers a request whose body is not fully read. If the rest may be long, closes the connection instead of reading it. */
+	/**
+	 * Answers a request whose body is not fully read. If the rest may be long, closes the connection
+	 * instead of reading it.
+	 */
 	#answerUnread(exchange: Exchange, answer: HttpAnswer, isPartlyRead = false): void {
 		const { request, response, awaitsContinue } = exchange;
 		const bytes = declaredBytes(request) ?? Number.POSITIVE_INFINITY;

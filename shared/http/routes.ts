@@ -45,7 +45,10 @@ export interface RouteMatch {
 	readonly params: Readonly<Record<string, string>>;
 }
 
-/** How a request is handled: as JSON-RPC by the POST handler, by a route, by the proxy, or with a fixed answer. */
+/**
+ * How a request is handled: as JSON-RPC by the POST handler, by a route, by the proxy, or with a
+ * fixed answer.
+ */
 type Routing =
 	| { readonly kind: "rpc" }
 	| ({ readonly kind: "route" } & RouteMatch)
@@ -254,7 +257,10 @@ export interface ProxiedExchange {
 	goAhead(): void;
 	/** Calls `listener` once, when the client has disconnected or the request was answered. */
 	onGone(listener: () => void): void;
-	/** Sends the client `answer` instead of an upstream's, and discards the rest of its body. Only before `begin`. */
+	/**
+	 * Sends the client `answer` instead of an upstream's, and discards the rest of its body. Only
+	 * before `begin`.
+	 */
 	refuse(answer: HttpAnswer): void;
 	/**
 	 * Writes the head of an upstream's answer to the client; the proxy then writes the body.

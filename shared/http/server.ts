@@ -47,9 +47,7 @@ export interface Handover {
 	/** Listening, without handlers. */
 	readonly server: Server;
 	readonly sockets: readonly Socket[];
-	/**
-	 * Requests without a handler, whose bodies are unread. Those of one connection are in order.
-	 */
+	/** Requests without a handler, whose bodies are unread. Those of one connection are in order. */
 	readonly requests: readonly ReadRequest[];
 }
 
@@ -59,7 +57,10 @@ export interface Handover {
  */
 const KEEP_ALIVE_MS = 95_000;
 const REQUEST_MS = 30_000;
-/** Connections without any progress for this long are closed, also if the client does not read its answer. */
+/**
+ * Connections without any progress for this long are closed, also if the client does not read its
+ * answer.
+ */
 const SILENCE_MS = 120_000;
 const STOP_MS = 6_000;
 /**
@@ -119,7 +120,7 @@ export class HttpServer implements Component {
 		this.#server = server;
 		// For example if no file handles are left. Without a listener the error would end the
 		// process.
-		server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
+		server.on("error", (error) => log.error("connection lost", { fault: safeError(error) }));
 		log.info(this.#options.announcement ?? "listening", { task: this.name, port: this.port });
 		for (const request of handed?.requests ?? []) this.#handler.handle(...request);
 	}
@@ -142,14 +143,19 @@ export class HttpServer implements Component {
 		return { server, sockets: open.map(({ socket }) => socket), requests };
 	}
 
-	/** Closes each connection after its next answer. Requests are still served, upgrades are refused. */
+	/**
+	 * Closes each connection after its next answer. Requests are still served, upgrades are refused.
+	 */
 	drain(): void {
 		this.#draining = true;
 		this.#handler.drain();
 		this.#dependencies.websocket?.drain();
 	}
 
-	/** Refuses new requests, waits for those in flight, and finally closes all connections. Never rejects. */
+	/**
+	 * Refuses new requests, waits for those in flight, and finally closes all connections. Never
+	 * rejects.
+	 */
 	async stop(): Promise<void> {
 		const server = this.#server;
 		if (server === null) return;
@@ -226,7 +232,8 @@ export class HttpServer implements Component {
 			if (connection?.isBusy === true) socket.destroy();
 			else if (request.headers.upgrade?.toLowerCase() === "websocket") this.#upgrade(request, socket, head);
 			else {
-				// Java's client and curl offer HTTP/2 in their first request, which may be ignored (RFC 9110, 7.8).
+				// Java's client and curl offer HTTP/2 in their first request, which may be ignored (RFC
+				// 9110, 7.8).
 				socket.unshift(withoutUpgrade(request, head));
 				server.emit("connection", socket);
 			}

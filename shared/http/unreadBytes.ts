@@ -113,9 +113,7 @@ export class UnreadReader {
 		return this.#bytes + bytes > this.#max;
 	}
 
-	/**
-	 * Counts `bytes` as unread. Call the returned function when they were sent, or never will be.
-	 */
+	/** Counts `bytes` as unread. Call the returned function when they were sent, or never will be. */
 	write(bytes: number): () => void {
 		this.take(bytes);
 		let left = false;
@@ -204,7 +202,10 @@ export class ResponseStream extends OpenAnswer {
 		response.on("close", () => this.#reader.gone());
 	}
 
-	/** Sends `text`, or disconnects a client that has left too much unread. Does nothing after the end. */
+	/**
+	 * Sends `text`, or disconnects a client that has left too much unread. Does nothing after the
+	 * end.
+	 */
 	write(text: string): void {
 		const response = this.#response;
 		if (this.isOver || response.destroyed) return;

@@ -1,4 +1,5 @@
-// JSON-RPC over websockets, on the port of the HTTP server. Budgets are per client, so that many connections gain nothing.
+// JSON-RPC over websockets, on the port of the HTTP server. Budgets are per client, so that many
+// connections gain nothing.
 
 import { randomInt } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -49,7 +50,10 @@ const MAX_IN_FLIGHT = 32;
 const LEAST_PIECE = 512;
 /** Bytes of messages in flight, and the same limit again for unfinished ones. */
 const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
-/** Heroku closes connections that are idle for 55 s. A client that misses a ping is disconnected at the next one. */
+/**
+ * Heroku closes connections that are idle for 55 s. A client that misses a ping is disconnected at
+ * the next one.
+ */
 const PING_MS = 25_000;
 /** Minimum time between two searches for due pings, in ms. */
 const PING_STEP_MS = 50;

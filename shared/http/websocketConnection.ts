@@ -1,5 +1,5 @@
-// One websocket connection. It limits its client's messages in flight and its unread bytes, since websockets have no
-// backpressure.
+// One websocket connection. It limits its client's messages in flight and its unread bytes, since
+// websockets have no backpressure.
 
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
@@ -50,7 +50,9 @@ export interface WebsocketParts {
 const MAX_BYTES_IN_FLIGHT = 4 * 1024 * 1024;
 /** Frames of at least this many characters are large. */
 const LARGE_FRAME = 16 * 1024;
-/** Bytes that are made and written in one turn of the event loop; a longer frame is written alone. */
+/**
+ * Bytes that are made and written in one turn of the event loop; a longer frame is written alone.
+ */
 const TURN_BYTES = 64 * 1024;
 /**
  * No further message is made while this many bytes are written but not yet passed to the system.
@@ -150,7 +152,8 @@ export class WebsocketConnection implements Connection {
 			if (this.#isAlive) this.#pinged(null);
 			this.#isAlive = true;
 		});
-		// ws itself closes with the right code after a broken frame, a message too long or invalid UTF-8.
+		// ws itself closes with the right code after a broken frame, a message too long or invalid
+		// UTF-8.
 		socket.on("error", () => {});
 		socket.on("close", () => {
 			this.#countUnfinished(-this.#unfinishedBytes);
@@ -266,7 +269,10 @@ export class WebsocketConnection implements Connection {
 		else if (!full && socket.isPaused) socket.resume();
 	};
 
-	/** Starts synchronously unless it is a large batch, so that messages start in their order of arrival. */
+	/**
+	 * Starts synchronously unless it is a large batch, so that messages start in their order of
+	 * arrival.
+	 */
 	#start(message: Buffer): void {
 		const { limiter, dispatcher } = this.#dependencies;
 		const sent = new Ending();

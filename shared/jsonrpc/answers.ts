@@ -1,4 +1,5 @@
-// The texts of answers to JSON-RPC calls (https://www.jsonrpc.org/specification): results, errors and batches of them.
+// The texts of answers to JSON-RPC calls (https://www.jsonrpc.org/specification): results, errors
+// and batches of them.
 
 import { joinInTurns } from "../longText.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "./errors.ts";
@@ -43,12 +44,18 @@ export class JsonPieces {
 	}
 }
 
-/** The answer to a call with id `id` (undefined: a notification). Throws if `result` is not JSON, such as a bigint. */
+/**
+ * The answer to a call with id `id` (undefined: a notification). Throws if `result` is not JSON,
+ * such as a bigint.
+ */
 export function okAnswer(id: RpcId | undefined, result: unknown): WrittenAnswer {
 	return { status: 200, text: id === undefined ? null : resultText(id, result), retryMs: 0 };
 }
 
-/** The text of a successful answer. An undefined result is written as null, since the member is required. */
+/**
+ * The text of a successful answer. An undefined result is written as null, since the member is
+ * required.
+ */
 function resultText(id: RpcId, result: unknown): string {
 	return `${resultHead(id)}${jsonText(result)}}`;
 }

@@ -31,7 +31,7 @@ export type UpstreamFault =
 	| "notJsonRpc"
 	| "tooLarge"
 	/** `shouldSend` returned false: nothing was written. */
-	| "withheld";
+	| "unsent";
 
 /** Thrown when no usable answer was received. `status` is the HTTP status, if there was one. */
 export class UpstreamError extends Error {
@@ -76,7 +76,7 @@ export type JsonRpcClientDependencies = HttpClientDependencies;
 interface ExchangeOptions {
 	/**
 	 * Called right before the request is written. If it returns false, the request fails as
-	 * `withheld`.
+	 * `unsent`.
 	 */
 	shouldSend?(): boolean;
 	/** Maximum bytes of the answer, instead of the client's own limit. */
@@ -86,8 +86,8 @@ interface ExchangeOptions {
 }
 
 /**
- * A block has at most 8 MiB (EIP-7934), and the logs of a transaction's receipt 20 MiB of JSON (EIP-7825). More would take
- * long to parse, and several answers at once too much memory.
+ * A block has at most 8 MiB (EIP-7934), and the logs of a transaction's receipt 20 MiB of JSON
+ * (EIP-7825). More would take long to parse, and several answers at once too much memory.
  */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Default maximum of connections. */
@@ -202,7 +202,10 @@ function faultOf({ fault, head }: HttpFailed): UpstreamFault {
 	return head === null ? "unreachable" : faultOfStatus(head.status);
 }
 
-/** The parsed JSON of a 200, or of a JSON-RPC error under another status. Throws {@link UpstreamError}. */
+/**
+ * The parsed JSON of a 200, or of a JSON-RPC error under another status. Throws {@link
+ * UpstreamError}.
+ */
 function readJson({ status, text, symptom }: HttpText, host: string): unknown {
 	let parsed: unknown;
 	try {
@@ -223,7 +226,9 @@ function faultOfStatus(status: number): UpstreamFault {
 	return status === 200 ? "notJsonRpc" : "httpStatus";
 }
 
-/** The unparsed result of a long answer in the usual form of nodes, with the result last; else null. */
+/**
+ * The unparsed result of a long answer in the usual form of nodes, with the result last; else null.
+ */
 export function longResult(text: string, id: number): JsonText | null {
 	if (text.length < LONG_TEXT) return null;
 	const head = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d+)\s*,\s*"result"\s*:/.exec(
@@ -243,7 +248,8 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 	if (!isObject(answer)) throw new UpstreamError("notJsonRpc");
 	const { error } = answer;
 	if (isObject(error)) {
-		// Some servers send errors with a null id. The request held one call, so the error belongs to it.
+		// Some servers send errors with a null id. The request held one call, so the error belongs to
+		// it.
 		const { code } = error;
 		if (typeof code !== "number") throw new UpstreamError("notJsonRpc");
 		const message = typeof error.message === "string" ? error.message : "error";

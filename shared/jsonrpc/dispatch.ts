@@ -58,7 +58,10 @@ interface DispatcherDependencies<Context> {
 	/** The id of the request, for the log; see requestId.ts. */
 	readonly requestOf?: (context: Context) => string | null;
 	readonly clock: Clock;
-	/** Called for each finished call. `method` is a served name or "unknown", so that labels are a closed set. */
+	/**
+	 * Called for each finished call. `method` is a served name or "unknown", so that labels are a
+	 * closed set.
+	 */
 	readonly onCall?: (method: string, outcome: CallOutcome, seconds: number) => void;
 }
 
@@ -322,7 +325,7 @@ class CallDispatcher<Context> {
 			// The error's data is not JSON, which is a bug of the method that threw it.
 			error = null;
 		}
-		if (error === null) log.error("a call failed", { method: name, request, fault: safeError(thrown) });
+		if (error === null) log.error("call failed", { method: name, request, fault: safeError(thrown) });
 		onCall?.(name, error?.outcome ?? "internal", (this.#now() - begun) / 1000);
 		return answer ?? errorAnswer(id, INTERNAL);
 	}

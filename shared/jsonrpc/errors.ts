@@ -28,9 +28,14 @@ export const RPC_ERRORS = {
 	/** Understood, but rejected, or not possible in the present state. */
 	rejected: { code: -32000, status: 200 },
 	reverted: { code: 3, status: 200 },
-	/** `eth_sendRawTransactionSync` alone: accepted, but not mined in the given time; the data is the hash. */
+	/**
+	 * `eth_sendRawTransactionSync` alone: accepted, but not mined in the given time; the data is the
+	 * hash.
+	 */
 	timedOut: { code: 4, status: 200 },
-	/** `eth_sendRawTransactionSync` alone: accepted, but can't be mined soon; the data is the hash. */
+	/**
+	 * `eth_sendRawTransactionSync` alone: accepted, but can't be mined soon; the data is the hash.
+	 */
 	notSoon: { code: 5, status: 200 },
 } as const satisfies Record<string, { code: number; status: number }>;
 

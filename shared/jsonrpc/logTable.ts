@@ -64,9 +64,7 @@ export class LogTable {
 		for (const [i, topic] of log.topics.entries()) this.#index(1 + i, topic, at);
 	}
 
-	/**
-	 * The logs that `filter` selects. `removed`: in the form for a block that has left the chain.
-	 */
+	/** The logs that `filter` selects. `removed`: in the form for a block that has left the chain. */
 	select(filter: LogFilter, removed: boolean): SelectedLogs {
 		const { size } = this;
 		const tail = removed ? REMOVED : KEPT;

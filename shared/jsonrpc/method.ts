@@ -1,5 +1,5 @@
-// Defines JSON-RPC methods and the schemas of their parameters. The same schemas make the OpenRPC document
-// (https://spec.open-rpc.org), so that it always agrees with the checks.
+// Defines JSON-RPC methods and the schemas of their parameters. The same schemas make the OpenRPC
+// document (https://spec.open-rpc.org), so that it always agrees with the checks.
 
 import { z } from "zod";
 import {
@@ -39,7 +39,10 @@ export function readParamsSize(weight: number): number {
 	return weight > 1 ? HEAVY_READ_PARAMS_SIZE : READ_PARAMS_SIZE;
 }
 
-/** One positional parameter. It is optional if its schema accepts undefined; only optional ones may follow it. */
+/**
+ * One positional parameter. It is optional if its schema accepts undefined; only optional ones may
+ * follow it.
+ */
 interface Param {
 	/** For errors and the OpenRPC document. */
 	readonly name: string;
@@ -86,23 +89,29 @@ interface MethodDefinition<Needs, Context>
 	extends Required<Omit<MethodSpec<Needs, Context, readonly Param[]>, "handle">> {
 	/** How many parameters are required. */
 	readonly required: number;
-	/** A property, not a method, so that the compiler checks each method against the context and needs of its table. */
+	/**
+	 * A property, not a method, so that the compiler checks each method against the context and needs
+	 * of its table.
+	 */
 	readonly invoke: (params: readonly unknown[], context: Context, needs: Needs) => Promise<unknown> | unknown;
 }
 
 /** A method bound to its dependencies. */
 interface Method<Context> {
 	readonly definition: Omit<MethodDefinition<never, Context>, "invoke">;
-	/** Checks `params` and runs the method. Throws RpcError `invalidParams`, and what the method throws. */
+	/**
+	 * Checks `params` and runs the method. Throws RpcError `invalidParams`, and what the method
+	 * throws.
+	 */
 	readonly call: (params: readonly unknown[], context: Context) => Promise<unknown> | unknown;
 }
 
 export type MethodTable<Context> = ReadonlyMap<string, Method<Context>>;
 
 /**
- * Defines a method: `defineMethod<{ pool: Pool }, CallContext>()({ name: "eth_x", params: [{ name: "hash",
- * schema: hash }], … })`. Two calls, so that `Needs` is given while the parameters' types are inferred. Throws if a
- * required parameter follows an optional one.
+ * Defines a method: `defineMethod<{ pool: Pool }, CallContext>()({ name: "eth_x", params: [{ name:
+ * "hash", schema: hash }], … })`. Two calls, so that `Needs` is given while the parameters' types
+ * are inferred. Throws if a required parameter follows an optional one.
  */
 export function defineMethod<Needs, Context>() {
 	return <const P extends readonly Param[]>(
@@ -178,7 +187,9 @@ function checkParams(params: readonly Param[], required: number, given: readonly
 	return values;
 }
 
-/** `value` parsed by `schema`. Throws RpcError `invalidParams` with `name` and what was expected. */
+/**
+ * `value` parsed by `schema`. Throws RpcError `invalidParams` with `name` and what was expected.
+ */
 export function checkParam<T extends z.ZodType>(name: string, schema: T, value: unknown): z.output<T> {
 	const checked = schema.safeParse(value);
 	if (!checked.success) throw invalidParams(describe(name, checked.error.issues));
@@ -189,7 +200,10 @@ function invalidParams(what: string): RpcError {
 	return new RpcError("invalidParams", `invalid params: ${what}`);
 }
 
-/** Names the parameter and what was expected: "bundle.txs[0]: expected a hash of 32 bytes as 0x hex". */
+/**
+ * Names the parameter and what was expected: "bundle.txs[0]: expected a hash of 32 bytes as 0x
+ * hex".
+ */
 function describe(name: string, issues: readonly z.core.$ZodIssue[]): string {
 	const issue = closest(issues);
 	if (issue === undefined) return name;
@@ -260,7 +274,9 @@ function jsonSchema(schema: z.ZodType, io: "input" | "output"): Record<string, u
 	return rest;
 }
 
-/** A string parsed by `read`, which returns null if it is not valid. `pattern` is for the document. */
+/**
+ * A string parsed by `read`, which returns null if it is not valid. `pattern` is for the document.
+ */
 function readString<T>(expects: string, pattern: string, read: (text: string) => T | null) {
 	return z
 		.string({ error: `expected ${expects}` })
@@ -353,8 +369,8 @@ export const blockNumberOrTag = readString(BLOCK, `${QUANTITY_PATTERN}|${TAG_PAT
 );
 
 /**
- * A block by number, tag or hash (EIP-1898), in the form that nodes accept: a lower-case quantity or tag, or an object with
- * `blockHash` (and `requireCanonical`) or `blockNumber`.
+ * A block by number, tag or hash (EIP-1898), in the form that nodes accept: a lower-case quantity
+ * or tag, or an object with `blockHash` (and `requireCanonical`) or `blockNumber`.
  */
 export const blockReference = z.union(
 	[

@@ -47,7 +47,8 @@ export function isList(json: Buffer): boolean {
  */
 export function scanValue(json: Buffer, from: number): Span {
 	const { length } = json;
-	// Each value but the outermost follows a comma, or is the first element of a list or object that is not empty.
+	// Each value but the outermost follows a comma, or is the first element of a list or object that
+	// is not empty.
 	let values = 1;
 	let depth = 0;
 	let isObject = false;

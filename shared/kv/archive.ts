@@ -44,7 +44,9 @@ export async function keysByTime(
 	return keys;
 }
 
-/** An envelope: the length of `known` as JSON (4 bytes, big endian), the JSON, the raw transaction. */
+/**
+ * An envelope: the length of `known` as JSON (4 bytes, big endian), the JSON, the raw transaction.
+ */
 export function enveloped(known: object, raw: Buffer): Buffer {
 	const json = JSON.stringify(known);
 	const length = Buffer.byteLength(json);

@@ -25,7 +25,7 @@ export class DamagedStoreError extends Error {
 		const process = basename(folder);
 		const what =
 			read === of
-				? "not all pages are of its last commit, as in a copy made while a process wrote"
+				? "some pages are not of its last commit, as in a copy made during a write"
 				: `${read} of ${of ?? "its"} entries can be read`;
 		super(
 			`DATA_DIR/${process}/${DATA_FILE} is damaged: ${what}: expected a backup in its place, or npm run ${process} -- --salvage, which keeps what can be read`,
@@ -45,7 +45,8 @@ const READER = `
 	import { writeSync } from "node:fs";
 	const [, lmdb, from, to, reverse] = process.argv;
 	const { open } = await import(lmdb);
-	// Written without flushes: what this process has copied when it ends must be there, and it ends at the first damaged page.
+	// Written without flushes: what this process has copied when it ends must be there, and it ends
+	// at the first damaged page.
 	const store = (path, readOnly) => open({ path, readOnly, noSync: true, ...${JSON.stringify(LMDB_FORMAT)} });
 	const say = (line) => writeSync(1, line + "\\n");
 	const source = store(from, true);
@@ -135,14 +136,14 @@ async function readAll(args: readonly string[]): Promise<Reading> {
 	const child = spawn(process.execPath, ["--input-type=module", "--eval", READER, lmdb, ...args], {
 		stdio: ["ignore", "pipe", "ignore"],
 	});
-	let said = "";
+	let output = "";
 	child.stdout.setEncoding("utf8").on("data", (text: string) => {
-		said += text;
+		output += text;
 		// Node may wait for its own threads for ever if a process ends by itself.
-		if (said.endsWith("whole\n")) child.kill("SIGKILL");
+		if (output.endsWith("whole\n")) child.kill("SIGKILL");
 	});
 	await once(child, "close");
 	const numbers = (word: string) =>
-		[...said.matchAll(new RegExp(`^${word} (\\d+)$`, "gm"))].map(([, n]) => Number(n));
+		[...output.matchAll(new RegExp(`^${word} (\\d+)$`, "gm"))].map(([, n]) => Number(n));
 	return { read: numbers("read").at(-1) ?? 0, of: numbers("of")[0] ?? null };
 }

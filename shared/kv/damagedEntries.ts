@@ -25,7 +25,7 @@ export class DamagedEntries {
 			return read();
 		} catch (thrown) {
 			this.#count += 1;
-			this.#log.error("an entry of the store is damaged and left out", { key, fault: safeError(thrown) });
+			this.#log.error("damaged entry of the store skipped", { key, fault: safeError(thrown) });
 			return undefined;
 		}
 	}

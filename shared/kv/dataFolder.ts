@@ -82,7 +82,7 @@ function closeToOthers(path: string, mode: number, name: string, log: Logger): v
 	} catch (thrown) {
 		// Volumes of Kubernetes, NFS and SMB may be writable for a process that does not own them.
 		if ((statSync(path).mode & 0o077) === 0) return;
-		log.warn(`${name} can't be closed to other users of this machine`, { fault: safeError(thrown) });
+		log.warn(`could not close ${name} to other users of this machine`, { fault: safeError(thrown) });
 	}
 }
 

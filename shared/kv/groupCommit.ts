@@ -35,7 +35,9 @@ export class GroupCommit {
 		this.#clock = clock;
 	}
 
-	/** Resolves when the changes are committed; rejects if their commit failed or a key is invalid. */
+	/**
+	 * Resolves when the changes are committed; rejects if their commit failed or a key is invalid.
+	 */
 	write(changes: readonly Change[]): Promise<void> {
 		if (changes.length === 0) return Promise.resolve();
 		// Checked here, since an engine that rejects a key might keep the changes before it.

@@ -31,8 +31,8 @@ import { GroupCommit } from "./groupCommit.ts";
 import type { Change, SharedStore } from "./port.ts";
 
 /**
- * Opens the store in `folder`, and creates it if needed. Throws DataFolderError, DamagedStoreError, or FolderInUseError if another
- * process uses it.
+ * Opens the store in `folder`, and creates it if needed. Throws DataFolderError, DamagedStoreError,
+ * or FolderInUseError if another process uses it.
  *
  * `overlappingSync` is off because with it a put resolves before it is flushed to disk.
  */
@@ -103,7 +103,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 			trouble = reason;
 			throw thrown;
 		}
-		if (trouble !== null) log.info("DATA_DIR is written again");
+		if (trouble !== null) log.info("DATA_DIR can be written again");
 		trouble = null;
 	});
 	return {
@@ -286,7 +286,10 @@ export class DiskRoom {
 		return end;
 	}
 
-	/** Resolves if a write of `bytes` may be tried. Throws {@link DiskFullError} or the system's error. */
+	/**
+	 * Resolves if a write of `bytes` may be tried. Throws {@link DiskFullError} or the system's
+	 * error.
+	 */
 	async check(bytes = 0): Promise<void> {
 		if (this.#hasFailed) await this.#try(bytes);
 		const now = systemClock.monotonic();
@@ -298,9 +301,7 @@ export class DiskRoom {
 		this.#taken = 0;
 	}
 
-	/**
-	 * Must be called after a failed write. The next write is then first tried with a plain file.
-	 */
+	/** Must be called after a failed write. The next write is then first tried with a plain file. */
 	failed(): void {
 		this.#hasFailed = true;
 		this.#checkedAt = Number.NEGATIVE_INFINITY;

@@ -60,7 +60,7 @@ export function warnOfClearText(
 	log: Logger,
 ): void {
 	if (url === undefined || !databaseAddress(url, verify).isExposed) return;
-	log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
+	log.warn("connecting to the database in clear text (sslmode=disable): keep its network private");
 }
 
 /**
@@ -90,7 +90,7 @@ export async function openStore(
 	const patience = {
 		signal: stopped,
 		async onWait() {
-			log.warn("another process has the store: waiting for its end", { store: process });
+			log.warn("another process has the store, waiting", { store: process });
 			await onWait(IN_USE).catch((thrown: unknown) => {
 				ownFault = thrown;
 				throw thrown;
@@ -148,7 +148,7 @@ function openFolder(
 				if (isDamaged && thrown instanceof FolderInUseError) return BEING_SALVAGED;
 				throw thrown;
 			},
-			tell: (failure) => log.error("the store is damaged", { store: process, ...failure }),
+			tell: (failure) => log.error("store damaged", { store: process, ...failure }),
 		},
 		(late) => void late.close(),
 	);

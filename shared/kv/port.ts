@@ -17,7 +17,10 @@ export interface KeyValueStore {
 	get(key: string): Promise<Buffer | null>;
 	/** Entries with `start` <= key < `end` in key order, at most `limit`. */
 	range(start: string, end: string, limit?: number): AsyncIterable<readonly [string, Buffer]>;
-	/** Applies all changes or none; resolves when they are on disk. Writes that arrive together share a commit. */
+	/**
+	 * Applies all changes or none; resolves when they are on disk. Writes that arrive together share
+	 * a commit.
+	 */
 	write(changes: readonly Change[]): Promise<void>;
 	/** Waits for running writes and closes the store. */
 	close(): Promise<void>;

@@ -35,17 +35,17 @@ export const EVENT_STREAM: Expected = {
  * and METHOD stand for the fields of {@link Expected}.
  */
 const BY_STATUS: Readonly<Record<number, string>> = {
-	400: "it takes no such request: is SETTING the address of SERVER?",
-	401: "it wants other credentials: look at the key or password in SETTING",
+	400: "it does not accept such requests: is SETTING the address of SERVER?",
+	401: "it expects other credentials: check the key or password in SETTING",
 	402: "the account of the key in SETTING is not paid",
-	403: "it refuses this machine: look at the key in SETTING, and at the provider's list of allowed addresses",
-	404: "it has no such path: look at the path of SETTING",
-	405: "it takes no METHOD there: look at the path of SETTING",
-	407: "a proxy in between wants credentials",
-	413: "it takes only smaller requests",
-	415: "it takes no JSON there: is SETTING the address of SERVER?",
+	403: "it refuses this machine: check the key in SETTING and the provider's list of allowed addresses",
+	404: "it has no such path: check the path of SETTING",
+	405: "it does not accept METHOD there: check the path of SETTING",
+	407: "a proxy in between requires credentials",
+	413: "it accepts only smaller requests",
+	415: "it does not accept JSON there: is SETTING the address of SERVER?",
 	421: "it is not the host that SETTING names",
-	426: "it wants another protocol: look at the scheme of SETTING",
+	426: "it expects another protocol: check the scheme of SETTING",
 	429: "the quota of SETTING's account or of this machine's address is used up",
 	451: "it may not serve this machine",
 	508: "requests come back: SETTING leads back to boost itself",
@@ -54,23 +54,22 @@ const BY_STATUS: Readonly<Record<number, string>> = {
 /** Advice by the system's error code, if there was no HTTP answer. */
 const BY_REASON: Readonly<Record<string, string>> = {
 	ECONNREFUSED: "nothing listens there: is it up, and is the port of SETTING right?",
-	ENOTFOUND: "no such name: look at the host of SETTING",
-	ENODATA: "the name has no address: look at the host of SETTING",
+	ENOTFOUND: "no such name: check the host of SETTING",
+	ENODATA: "the name has no address: check the host of SETTING",
 	EAI_AGAIN: "no name server answers for the host of SETTING",
 	ETIMEOUT: "no name server answers for the host of SETTING",
-	EHOSTUNREACH: "no way leads to the host of SETTING",
-	ENETUNREACH: "no way leads to the host of SETTING",
-	ETIMEDOUT:
-		"no connection in time: is the host of SETTING up, and does a firewall let this machine through?",
+	EHOSTUNREACH: "no route to the host of SETTING",
+	ENETUNREACH: "no route to the host of SETTING",
+	ETIMEDOUT: "connection timed out: is the host of SETTING up, and does a firewall allow this machine?",
 	UND_ERR_CONNECT_TIMEOUT:
-		"no connection in time: is the host of SETTING up, and does a firewall let this machine through?",
+		"connection timed out: is the host of SETTING up, and does a firewall allow this machine?",
 	CERT_HAS_EXPIRED: "its certificate has expired",
-	DEPTH_ZERO_SELF_SIGNED_CERT: "its certificate is signed by itself",
-	SELF_SIGNED_CERT_IN_CHAIN: "its certificate is signed by nobody that is trusted here",
-	UNABLE_TO_VERIFY_LEAF_SIGNATURE: "its certificate is signed by nobody that is trusted here",
+	DEPTH_ZERO_SELF_SIGNED_CERT: "its certificate is self-signed",
+	SELF_SIGNED_CERT_IN_CHAIN: "its certificate is not signed by a trusted authority",
+	UNABLE_TO_VERIFY_LEAF_SIGNATURE: "its certificate is not signed by a trusted authority",
 	ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host than SETTING's",
-	ERR_SSL_WRONG_VERSION_NUMBER: "it speaks no TLS there: look at the scheme and port of SETTING",
-	HPE_INVALID_CONSTANT: "it speaks no HTTP there: look at the scheme and port of SETTING",
+	ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS there: check the scheme and port of SETTING",
+	HPE_INVALID_CONSTANT: "it does not speak HTTP there: check the scheme and port of SETTING",
 };
 
 /**
@@ -92,16 +91,16 @@ export function advice(setting: string, symptom: Symptom, expected = JSON_RPC): 
 function adviceOnAnswer(status: number, { type = "", encoding, location }: Symptom): string | null {
 	if (status >= 300 && status < 400) {
 		const to = originOf(location);
-		return `a redirect${to === null ? "" : ` to ${to}`}, which is not followed: look at scheme, host and path of SETTING`;
+		return `a redirect${to === null ? "" : ` to ${to}`}, which is not followed: check scheme, host and path of SETTING`;
 	}
 	const known = BY_STATUS[status];
 	if (known !== undefined) return known;
 	if (status >= 500) return "it, or a proxy in front of it, has failed";
-	if (encoding !== undefined) return "it compresses its answers in a way that was not asked for";
+	if (encoding !== undefined) return "it compresses its answers although that was not requested";
 	if (/^\s*(text\/html|application\/xhtml)/i.test(type)) {
-		return "a web page, no SPEECH: look at host and path of SETTING";
+		return "a web page, not SPEECH: check host and path of SETTING";
 	}
-	return status >= 400 || status < 300 ? "no SPEECH: look at host and path of SETTING" : null;
+	return status >= 400 || status < 300 ? "not SPEECH: check host and path of SETTING" : null;
 }
 
 /**

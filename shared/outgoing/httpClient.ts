@@ -36,7 +36,10 @@ export interface HttpClientDependencies {
 
 export interface HttpRequest {
 	readonly method: "GET" | "POST";
-	/** Path and query, appended to the client's URL: "/fast?refundRecipient=0x…"; "" is the URL itself. */
+	/**
+	 * Path and query, appended to the client's URL: "/fast?refundRecipient=0x…"; "" is the URL
+	 * itself.
+	 */
 	readonly target: string;
 	readonly headers: Headers;
 	/** JSON; null for none. */
@@ -56,7 +59,7 @@ export interface HttpRequest {
 export interface StartCheck {
 	/**
 	 * Called right before the request is written. If it returns false, the request fails as
-	 * `withheld`. A request may have waited for a connection, and the process may have been
+	 * `unsent`. A request may have waited for a connection, and the process may have been
 	 * suspended meanwhile.
 	 */
 	shouldSend?(): boolean;
@@ -79,7 +82,9 @@ export interface StreamReader {
 /** Signals a request that it must end. */
 export interface Abort {
 	readonly isAborted: boolean;
-	/** Calls `listener` once on abort, at once if already aborted. Returns an unsubscribe function. */
+	/**
+	 * Calls `listener` once on abort, at once if already aborted. Returns an unsubscribe function.
+	 */
 	onAbort(listener: () => void): () => void;
 }
 
@@ -97,9 +102,9 @@ export interface HttpAnswered extends HttpHead {
 /**
  * Why there is no usable answer. `noConnection`: no connection could be made. `reset`: it ended
  * midway. `timeout`: none before the deadline. `unreadable`: no HTTP, or in an encoding that can't
- * be read. `tooLarge`: more bytes than the limit. `withheld`: `shouldSend` returned false.
+ * be read. `tooLarge`: more bytes than the limit. `unsent`: `shouldSend` returned false.
  */
-export type HttpFault = "noConnection" | "reset" | "timeout" | "unreadable" | "tooLarge" | "withheld";
+export type HttpFault = "noConnection" | "reset" | "timeout" | "unreadable" | "tooLarge" | "unsent";
 
 export interface HttpFailed {
 	readonly kind: "failed";
@@ -148,7 +153,10 @@ const IDLE_MS = 30_000;
  */
 const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** A client of one upstream over HTTP/1.1. `close` ends its connections; requests in progress end as `aborted`. */
+/**
+ * A client of one upstream over HTTP/1.1. `close` ends its connections; requests in progress end as
+ * `aborted`.
+ */
 export class HttpClient {
 	/** Host and port of the upstream. */
 	readonly host: string;
@@ -256,7 +264,7 @@ function timedConnector(
 class ConnectTimeout extends Error {
 	readonly code = "ETIMEDOUT";
 	constructor() {
-		super("not connected in time");
+		super("connection timed out");
 		this.name = "ConnectTimeout";
 	}
 }
@@ -320,7 +328,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		// deadline.
 		const isLate = this.#parts.clock.monotonic() > this.#until;
 		if (isLate || this.#request.check?.shouldSend?.() === false) {
-			this.#fail(isLate ? "timeout" : "withheld");
+			this.#fail(isLate ? "timeout" : "unsent");
 			throw ABANDONED;
 		}
 		this.#sent = true;
@@ -406,7 +414,10 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 
 const NOTHING = Buffer.alloc(0);
 
-/** The fault for an error after the start. undici's parser errors have no codes, so their name is checked. */
+/**
+ * The fault for an error after the start. undici's parser errors have no codes, so their name is
+ * checked.
+ */
 function faultOf(error: Error): HttpFault {
 	const { code, name, data } = error as { code?: unknown; name: string; data?: unknown };
 	// With data, the bytes were not HTTP. Without, the answer ended early.

@@ -170,7 +170,10 @@ const LOOPBACK: readonly LookupAddress[] = [
 	{ address: "::1", family: 6 },
 ];
 
-/** The addresses of `host` in the file; none if there is no such file. https://man7.org/linux/man-pages/man5/hosts.5.html */
+/**
+ * The addresses of `host` in the file; none if there is no such file.
+ * https://man7.org/linux/man-pages/man5/hosts.5.html
+ */
 function inHostsFile(host: string, file: string): readonly LookupAddress[] {
 	let text: string;
 	try {

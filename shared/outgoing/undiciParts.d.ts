@@ -1,5 +1,5 @@
-// Types of the parts of undici that the HTTP client needs. Its entry also loads fetch, caches, mocks and EventSource: a tenth of the
-// CPU time of a start.
+// Types of the parts of undici that the HTTP client needs. Its entry also loads fetch, caches,
+// mocks and EventSource: a tenth of the CPU time of a start.
 
 declare module "undici/lib/dispatcher/pool.js" {
 	export { Pool as default } from "undici";

@@ -12,8 +12,8 @@ export interface UpstreamUrl {
 	/** `Basic …`, or null if the URL has no credentials. */
 	readonly authorization: string | null;
 	/**
-	 * Path and query of a request to `target`: its path is appended to the URL's, and the queries are joined. "" and "/" are
-	 * the URL itself; "?…" only adds a query.
+	 * Path and query of a request to `target`: its path is appended to the URL's, and the queries are
+	 * joined. "" and "/" are the URL itself; "?…" only adds a query.
 	 */
 	pathOf(target: string): string;
 }

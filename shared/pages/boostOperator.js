@@ -1,5 +1,5 @@
-// Boost's operator's page: breakers with their history, the journal and the latency of calls. Breakers can be forced, once the
-// operator has read what that does.
+// Boost's operator's page: breakers with their history, the journal and the latency of calls.
+// Breakers can be forced, once the operator has read what that does.
 
 import { element, say } from "./common.js";
 import { authorization, operatorPage } from "./operator.js";

@@ -1,4 +1,5 @@
-// Cancels a transaction with the signature of the account that sent it, and says which account that is where it was another one.
+// Cancels a transaction with the signature of the account that sent it, and says which account that
+// is where it was another one.
 
 import { call, say } from "./common.js";
 import { signTyped } from "./typed.js";
@@ -31,7 +32,9 @@ export async function cancel(hash, provider, { done, isLive }) {
 	}
 }
 
-/** The account that sent it, as anybody with the hash may ask for it; null where nobody says so now. */
+/**
+ * The account that sent it, as anybody with the hash may ask for it; null where nobody says so now.
+ */
 async function senderOf(hash) {
 	const transaction = await call("eth_getTransactionByHash", [hash]).catch(() => null);
 	return typeof transaction?.from === "string" ? transaction.from.toLowerCase() : null;

@@ -26,7 +26,9 @@ export async function get(path, headers = {}) {
 	return (await ask(path, headers)).json;
 }
 
-/** As {@link get}; and who answered, where boost says so: `relay`, `fallback`, `journal` or `boost`. */
+/**
+ * As {@link get}; and who answered, where boost says so: `relay`, `fallback`, `journal` or `boost`.
+ */
 export async function ask(path, headers = {}) {
 	const answer = await fetch(path, { headers: { accept: "application/json", ...headers } });
 	noteTime(answer);
@@ -37,7 +39,10 @@ export async function ask(path, headers = {}) {
 	return { json: await answer.json(), by: answer.headers.get("x-boost-upstream") };
 }
 
-/** How far the browser's clock is behind the server's, in ms; seconds are all that an answer's `Date` has. */
+/**
+ * How far the browser's clock is behind the server's, in ms; seconds are all that an answer's
+ * `Date` has.
+ */
 let behindMs = 0;
 const CLOSE_ENOUGH_MS = 3_000;
 
@@ -46,12 +51,18 @@ function noteTime({ headers }) {
 	if (Math.abs(ms - behindMs) > CLOSE_ENOUGH_MS) behindMs = ms;
 }
 
-/** The server's time in ms since the epoch. It goes on by the browser's own clock while nobody answers. */
+/**
+ * The server's time in ms since the epoch. It goes on by the browser's own clock while nobody
+ * answers.
+ */
 export function now() {
 	return Date.now() + behindMs;
 }
 
-/** Calls `found` once for each wallet with its name and provider. https://eips.ethereum.org/EIPS/eip-6963 */
+/**
+ * Calls `found` once for each wallet with its name and provider.
+ * https://eips.ethereum.org/EIPS/eip-6963
+ */
 export function wallets(found) {
 	const known = new Set();
 	window.addEventListener("eip6963:announceProvider", ({ detail }) => {

@@ -1,5 +1,5 @@
-// The facts on the page of a transaction: its state, who can see it now, when it expires, the time until the next block, its bids
-// and its refund.
+// The facts on the page of a transaction: its state, who can see it now, when it expires, the time
+// until the next block, its bids and its refund.
 
 import { element, ether, now, say } from "./common.js";
 import { clockTime, counted, explorerLink, hasExplorer, link, span } from "./live.js";
@@ -55,9 +55,11 @@ export function drawFacts({ record, life, journal, by, earlier, receipt }) {
 	element("hidden-fields").hidden = transaction.from !== "";
 }
 
-/** Shown with its block only: a searcher who knew the bids before would raise only when others bid. */
+/**
+ * Shown with its block only: a searcher who knew the bids before would raise only when others bid.
+ */
 function bidsText({ status, shared, backruns }, pending) {
-	if (status !== "INCLUDED") return pending && shared ? "told when it is mined" : "";
+	if (status !== "INCLUDED") return pending && shared ? "shown when it is mined" : "";
 	return shared || backruns > 0 ? String(backruns) : "";
 }
 
@@ -136,7 +138,7 @@ function visible({ shared, exposed, stage }, { life, journal, by }) {
 	if (exposed) add("Everybody", "everything, since it was in a block that is gone");
 	const names = [...builders(life)].join(", ");
 	if (names !== "") add(`Builders (${names})`, "everything, so that they can put it into a block");
-	else if (stage === "BROADCAST") add("Builders", "everything; which ones have it is not told");
+	else if (stage === "BROADCAST") add("Builders", "everything; the page does not show which ones have it");
 	if (shared) {
 		add(
 			"Searchers",
@@ -164,7 +166,10 @@ function builders(life) {
 	return new Set(taken.map(({ builder }) => builder));
 }
 
-/** Draws what ticks. `head`: the latest block, `info`: slotMs and txTtlBlocks; null where they are not known. */
+/**
+ * Draws what ticks. `head`: the latest block, `info`: slotMs and txTtlBlocks; null where they are
+ * not known.
+ */
 export function drawTimes({ record, life, journal, head, info }) {
 	const pending = isLive(record);
 	put("soon", pending && head !== null && info !== null ? soonText(head, info) : "", "row-soon");

@@ -1,4 +1,5 @@
-// The home page: builds the RPC URL from the chosen options, adds it to a wallet, and shows the state of the service.
+// The home page: builds the RPC URL from the chosen options, adds it to a wallet, and shows the
+// state of the service.
 
 import { call, element, ether, get, now, repeat, say, walletButtons } from "./common.js";
 import { copies, everySecond, explorerLink, heard, span, watchSilence } from "./live.js";
@@ -122,5 +123,6 @@ show();
 watchSilence();
 everySecond(drawAge);
 void repeat(FIGURES_MS, figures, () => {});
-// A relay without totals has no such path, and a relay that is down does not answer. Then nothing is shown.
+// A relay without totals has no such path, and a relay that is down does not answer. Then nothing
+// is shown.
 void repeat(TOTALS_MS, totals, () => {});

@@ -1,5 +1,5 @@
-// The life of a transaction, as lines with their times: the relay's events, and what boost's journal knows beside them or instead
-// of them; and what each builder answered.
+// The life of a transaction, as lines with their times: the relay's events, and what boost's
+// journal knows beside them or instead of them; and what each builder answered.
 
 import { ether } from "./common.js";
 import { clockTime } from "./live.js";
@@ -19,7 +19,7 @@ const EVENT_TEXTS = {
 	included: ({ block, reverted }) =>
 		reverted ? `Mined in block ${block}, and reverted` : `Mined in block ${block}`,
 	reorged: () => "Its block has left the chain",
-	exposed: ({ block }) => `Public now: it was seen in block ${block}, which is gone`,
+	exposed: ({ block }) => `Public now: it was in block ${block}, which has left the chain`,
 	refunded: ({ paid, owed, cost }) =>
 		paid === "0" && owed === "0" && cost !== "0"
 			? `No refund: paying it would have cost ${ether(cost)}, which is more`
@@ -54,8 +54,8 @@ const ANSWERS = {
 };
 
 /**
- * The lines, each a list item, by time. `life`: the relay's events, `journal`: boost's report; null for none. `block`: the block that
- * has it, or null.
+ * The lines, each a list item, by time. `life`: the relay's events, `journal`: boost's report; null
+ * for none. `block`: the block that has it, or null.
  */
 export function lifeLines(life, journal, block) {
 	const own = (life?.events ?? []).flatMap((event) => {
@@ -66,7 +66,10 @@ export function lifeLines(life, journal, block) {
 	return lines.sort((one, other) => (one.order ?? one.at) - (other.order ?? other.at)).map(item);
 }
 
-/** `at`: ms since the epoch, null where boost does not know (any more); `order`: its place among the others then. */
+/**
+ * `at`: ms since the epoch, null where boost does not know (any more); `order`: its place among the
+ * others then.
+ */
 function journalLines(journal, isAlone, block) {
 	if (journal === null) return [];
 	const { relay, fallback } = journal;

@@ -1,5 +1,5 @@
-// The live parts of a page: ages and times that tick by the browser's clock, also without answers. Also copy buttons, and links to
-// an explorer if the operator has named one.
+// The live parts of a page: ages and times that tick by the browser's clock, also without answers.
+// Also copy buttons, and links to an explorer if the operator has named one.
 
 import { element, now, say } from "./common.js";
 
@@ -39,7 +39,10 @@ export function everySecond(draw) {
 let answeredAt = null;
 let isSilent = false;
 
-/** Says in the element "silence" since when there was no answer; call it with each outcome of a poll. */
+/**
+ * Says in the element "silence" since when there was no answer; call it with each outcome of a
+ * poll.
+ */
 export function heard(isAnswered) {
 	isSilent = !isAnswered;
 	if (isAnswered) answeredAt = now();
@@ -60,7 +63,10 @@ export function watchSilence() {
 	everySecond(drawSilence);
 }
 
-/** A link to the explorer's page of a `kind`: "tx", "address" or "block"; the text alone where there is no explorer. */
+/**
+ * A link to the explorer's page of a `kind`: "tx", "address" or "block"; the text alone where there
+ * is no explorer.
+ */
 export function explorerLink(kind, id, text = id) {
 	if (EXPLORER === "") return document.createTextNode(text);
 	return link(`${EXPLORER}/${kind}/${id}`, text, true);

@@ -1,4 +1,5 @@
-// Both operator's pages use this: the token, which is kept for this tab, and the state, which is polled.
+// Both operator's pages use this: the token, which is kept for this tab, and the state, which is
+// polled.
 
 import { element, get, repeat, say } from "./common.js";
 
@@ -16,7 +17,10 @@ export function authorization() {
 	return { authorization: `Bearer ${token}` };
 }
 
-/** Asks for the token, and then calls `show` with the state every two seconds. Returns a function that does so at once. */
+/**
+ * Asks for the token, and then calls `show` with the state every two seconds. Returns a function
+ * that does so at once.
+ */
 export function operatorPage(show) {
 	const shown = async () => {
 		const state = await get(STATE, authorization());

@@ -1,5 +1,5 @@
-// The web pages of relay and boost, made of the files in this folder only. Their scripts use the same public API as any other
-// client.
+// The web pages of relay and boost, made of the files in this folder only. Their scripts use the
+// same public API as any other client.
 
 import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
@@ -94,11 +94,11 @@ export function createPages(
 
 /** The title for an error's status in a browser, and advice to its user. */
 const ERRORS: Readonly<Record<number, readonly [title: string, advice: string]>> = {
-	400: ["That is not right", "Check the address in the browser's bar: what was expected stands below."],
+	400: ["That is not right", "Check the address; the expected form is below."],
 	404: ["Nothing is here", "Check the address, or begin at the home page."],
 	405: [
 		"This address is for wallets",
-		"An RPC URL has nothing to show in a browser: give it to your wallet, which the home page does for you.",
+		"An RPC URL shows nothing in a browser: add it to your wallet, which the home page does for you.",
 	],
 	429: ["Too many requests", "Wait a moment, then load the page again."],
 	503: ["Not available now", "Load the page again in a moment. Acknowledged transactions are kept."],

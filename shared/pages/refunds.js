@@ -1,4 +1,5 @@
-// The refunds of the wallet's account: asked for with its signature, shown as a table, and saved as CSV.
+// The refunds of the wallet's account: asked for with its signature, shown as a table, and saved as
+// CSV.
 
 import { element, ether, get, now, say, walletButtons } from "./common.js";
 import { signTyped } from "./typed.js";
@@ -17,7 +18,10 @@ let known = location.host;
 /** How the refunds on the page were asked for. */
 let question = null;
 
-/** The answer to each part of the question, one after another. `nextOf` finds the path of the next part. */
+/**
+ * The answer to each part of the question, one after another. `nextOf` finds the path of the next
+ * part.
+ */
 async function parts({ path, header }, accept, nextOf) {
 	const answers = [];
 	for (let next = path; next; ) {

@@ -1,4 +1,5 @@
-// The relay's operator's page: who decides, what is pending, what the builders answered last, the node, the store and the searchers.
+// The relay's operator's page: who decides, what is pending, what the builders answered last, the
+// node, the store and the searchers.
 
 import { element, say } from "./common.js";
 import { operatorPage } from "./operator.js";
@@ -32,11 +33,11 @@ function judge(id, isGood, text) {
 }
 
 function builderLine({ last, waiting, hasRecords }) {
-	const said =
+	const text =
 		last === null
 			? "was sent nothing yet"
 			: `${ANSWERS[last.answer] ?? last.answer}, ${seconds(last.secondsAgo)} ago, in ${milliseconds(last.ms)}`;
-	return `${said}; ${waiting} waiting; ${hasRecords ? "bidders have records here" : "no bidder has a record here"}`;
+	return `${text}; ${waiting} waiting; ${hasRecords ? "bidders have records here" : "no bidder has a record here"}`;
 }
 
 function showBuilders(builders) {
@@ -52,7 +53,7 @@ function showBuilders(builders) {
 }
 
 function showCore({ pool, builders, simulation, store, bids, isBidding, edges }) {
-	say("edges", `${edges} connected with the core`);
+	say("edges", `${edges} connected to the core`);
 	say("pending", String(pool.pending));
 	say("oldest", pool.oldestSeconds === null ? "none" : seconds(pool.oldestSeconds));
 	const stages = Object.entries(pool.stages).map(([stage, count]) => `${stage} ${count}`);

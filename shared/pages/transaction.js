@@ -1,4 +1,5 @@
-// The page of one transaction: reads its record, its events as they happen and the head of the chain, and has them drawn.
+// The page of one transaction: reads its record, its events as they happen and the head of the
+// chain, and has them drawn.
 
 import { cancel } from "./cancel.js";
 import { ask, call, element, get, repeat, say, walletButtons } from "./common.js";
@@ -10,7 +11,10 @@ const hash = (location.pathname.split("/")[2] ?? "").toLowerCase();
 const POLL_MS = 3_000;
 const IS_BOOST = document.body.dataset.service === "boost";
 
-/** The known facts: `record` and `by` of the status, the relay's events (`life`), boost's report (`journal`), the node's `receipt`. */
+/**
+ * The known facts: `record` and `by` of the status, the relay's events (`life`), boost's report
+ * (`journal`), the node's `receipt`.
+ */
 const known = {
 	...{ record: null, by: null, life: null, journal: null, receipt: null },
 	...{ earlier: null, head: null, info: null },
@@ -36,7 +40,8 @@ async function readAndShow() {
 			return;
 		}
 	}
-	// The record is asked for last and drawn with the life, so that it knows of all that the life tells.
+	// The record is asked for last and drawn with the life, so that it knows of all that the life
+	// tells.
 	if (!IS_BOOST || known.by === "relay") {
 		known.life = await get(`/tx/${hash}/events`).catch(() => known.life);
 	}
@@ -57,7 +62,10 @@ async function readRecord() {
 	known.by = by;
 }
 
-/** The receipt in the block that contains the transaction now. Until the node returns it, the page has no fee. */
+/**
+ * The receipt in the block that contains the transaction now. Until the node returns it, the page
+ * has no fee.
+ */
 async function readReceipt() {
 	const block = known.record.blockNumber ?? null;
 	if (block !== null && Number(known.receipt?.blockNumber) === block) return;
@@ -100,7 +108,10 @@ function drawUnknown(block) {
 	if (hasExplorer) elsewhere.append(explorerLink("tx", hash, "look in the explorer"), ".");
 }
 
-/** The line about the transaction that this one replaced, if any. Only a visitor with that hash sees it. */
+/**
+ * The line about the transaction that this one replaced, if any. Only a visitor with that hash sees
+ * it.
+ */
 async function readEarlier() {
 	const from = new URLSearchParams(location.search).get("replaced") ?? "";
 	if (!/^0x[0-9a-f]{64}$/.test(from)) return;

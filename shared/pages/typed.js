@@ -1,5 +1,6 @@
-// Typed data (EIP-712) for a wallet to sign. It is made here, and a wallet shows all of it: no server's answer is signed but the relay's
-// name, which this page shows too. https://eips.ethereum.org/EIPS/eip-712
+// Typed data (EIP-712) for a wallet to sign. It is made here, and a wallet shows all of it: no
+// server's answer is signed but the relay's name, which this page shows too.
+// https://eips.ethereum.org/EIPS/eip-712
 
 import { call } from "./common.js";
 
@@ -9,7 +10,10 @@ const DOMAIN = [
 	{ name: "chainId", type: "uint256" },
 ];
 
-/** The signature of the wallet's `account` over `message`. Throws an Error if the wallet is on another chain than this server. */
+/**
+ * The signature of the wallet's `account` over `message`. Throws an Error if the wallet is on
+ * another chain than this server.
+ */
 export async function signTyped(provider, account, primaryType, fields, message) {
 	const [own, here] = [await provider.request({ method: "eth_chainId" }), await call("eth_chainId")];
 	const chainId = Number(own);

@@ -25,7 +25,9 @@ interface SchedulerOptions {
 	 * the client with the most.
 	 */
 	readonly maxWaiting: number;
-	/** Checked before each job; if false, no job starts until {@link FairScheduler.resume} is called. */
+	/**
+	 * Checked before each job; if false, no job starts until {@link FairScheduler.resume} is called.
+	 */
 	readonly mayStart?: () => boolean;
 	/** The same, for jobs in the background. */
 	readonly mayStartBackground?: () => boolean;
@@ -56,7 +58,9 @@ export interface WaitingJob {
 export interface QueuedJob<T> {
 	/** As of {@link FairScheduler.run}. */
 	readonly result: Promise<T>;
-	/** Rejects the result with `reason` and removes the job from the queue; a running job continues. */
+	/**
+	 * Rejects the result with `reason` and removes the job from the queue; a running job continues.
+	 */
 	readonly withdraw: (reason: unknown) => void;
 }
 

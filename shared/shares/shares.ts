@@ -103,7 +103,10 @@ export class ByteBudget {
 		this.#shares = new Shares(options);
 	}
 
-	/** Takes `bytes` for `client`. If they don't fit, returns false, and `retry` is called once bytes are released. */
+	/**
+	 * Takes `bytes` for `client`. If they don't fit, returns false, and `retry` is called once bytes
+	 * are released.
+	 */
 	take(client: string, bytes: number, retry: () => void): boolean {
 		const over = this.#shares.exceeded(client, bytes);
 		// More bytes than the whole budget are allowed if nothing else uses it.

@@ -73,7 +73,7 @@ export function openTraces(options: OtlpOptions, { clock, log }: OtlpDependencie
 		sampler: samplerOf(options),
 		spanProcessors: [
 			new BatchSpanProcessor({
-				exporter: toldOnce(exporter, log),
+				exporter: loggedOnce(exporter, log),
 				maxQueueSize: MAX_WAITING,
 				scheduledDelayMillis: SEND_MS,
 				exportTimeoutMillis: EXPORT_MS,
@@ -194,7 +194,7 @@ function samplerOf({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: rati
 }
 
 /** The exporter. Logs once when the collector rejects spans, and again when it accepts them. */
-function toldOnce(exporter: OTLPTraceExporter, log: Logger): SpanExporter {
+function loggedOnce(exporter: OTLPTraceExporter, log: Logger): SpanExporter {
 	let isWell = true;
 	return {
 		export(spans, done) {
@@ -203,9 +203,9 @@ function toldOnce(exporter: OTLPTraceExporter, log: Logger): SpanExporter {
 				if (error !== undefined && isWell) {
 					const { code } = error as { readonly code?: unknown };
 					const fields = { ...(typeof code === "number" ? { code } : {}), fault: safeError(error) };
-					log.warn("the collector does not take traces: they are dropped", fields);
+					log.warn("trace collector unavailable: dropping traces", fields);
 				}
-				if (error === undefined && !isWell) log.info("the collector takes traces again");
+				if (error === undefined && !isWell) log.info("trace collector available again");
 				isWell = error === undefined;
 				done(result);
 			});

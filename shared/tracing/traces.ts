@@ -42,7 +42,10 @@ export interface SpanFields {
 
 /** A span that has begun. */
 export interface Span {
-	/** The header by which another process makes its spans part of this one: https://www.w3.org/TR/trace-context/#traceparent-header */
+	/**
+	 * The header by which another process makes its spans part of this one:
+	 * https://www.w3.org/TR/trace-context/#traceparent-header
+	 */
 	readonly traceparent: string;
 	/** Ends it; only the first call counts. The outcomes `failed` and `unavailable` are errors. */
 	end(fields: SpanFields): void;

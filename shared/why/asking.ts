@@ -39,9 +39,7 @@ export async function factsOf(hash: string, url: string, clock: Clock): Promise<
 		const life = (await get(`/tx/${hash}/events`)) as Life | null;
 		const record = (await get(`/tx/${hash}`)) as StatusRecord | null;
 		if (record === null || typeof record.status !== "string") {
-			throw new UnansweredError(
-				`nobody behind ${http.host} can say anything of it now: the relay is down, or no relay is there`,
-			);
+			throw new UnansweredError(`no relay behind ${http.host} knows it: the relay is down, or there is none`);
 		}
 		const journal = (await get(`/tx/${hash}/journal`)) as Journal | null;
 		return {

@@ -14,8 +14,8 @@ const CANNOT_ASK = 2;
 const COMMAND = {
 	name: "npm run why",
 	about: [
-		"says in a paragraph why a transaction did not land, or that it did, and what to do now.",
-		"Exits with 0 if it did, with 1 if it did not, and with 2 where that could not be asked.",
+		"explains in a paragraph whether and why a transaction landed or not, and what to do now.",
+		"Exits with 0 if it landed, with 1 if it did not, and with 2 if no server could be asked.",
 	],
 	operand: ["<hash>", "the hash of a transaction, 32 bytes as 0x hex"],
 	settings: [["RELAY_URL", `a relay, or boost, that is running; default ${USUAL_URL}`]],

@@ -68,7 +68,7 @@ const NOT_KNOWN = [
 /** Why it waits, by the reason in its event `queued`. */
 const WAITS: Readonly<Record<string, string>> = {
 	nonceGap: "an earlier nonce of its sender is missing",
-	behindHeld: "an earlier transaction of its sender is held, and must be sent first",
+	behindHeld: "an earlier transaction of its sender is not sent, and must go first",
 	behindUnchecked: "an earlier transaction of its sender is not simulated, and must be mined first",
 };
 
@@ -83,7 +83,7 @@ export function hasLanded({ record: { status, stage }, chain }: Facts): boolean 
 export function story(facts: Facts): string {
 	const { record, chain, life, journal } = facts;
 	if (record.stage === undefined && record.status === "UNKNOWN") {
-		const mined = `It is in block ${chain.minedIn} nevertheless, so somebody else sent it to a builder.`;
+		const mined = `It is in block ${chain.minedIn} nevertheless, so another sender gave it to a builder.`;
 		return chain.minedIn === null ? NOT_KNOWN : `${NOT_KNOWN} ${mined}`;
 	}
 	const sentences = [
@@ -149,7 +149,7 @@ function lifeOf({ record, journal }: Facts, { events, cancels, omitted }: Life):
 		sending(events, omitted, journal),
 		...of("reorged")
 			.slice(-1)
-			.map(({ block }) => `Block ${block}, which had it or its nonce, has left the chain.`),
+			.map(({ block }) => `Block ${block}, which contained it or used its nonce, has left the chain.`),
 		replaced === undefined ? "" : `It was replaced by ${replaced}.`,
 		cancels === undefined ? "" : `The relay asked its builders to drop it: ${cancels.summary}.`,
 		omitted === 0 ? "" : `(${counted(omitted, "event")} between these are not kept.)`,

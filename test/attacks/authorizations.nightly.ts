@@ -1,5 +1,6 @@
-// Bundles full of authorizations (EIP-7702) at relay and boost delay no honest user, when they arrive and at the heads for which they
-// stay. Their signers cost much computing for few bytes. Its short form is in floods.test.ts.
+// Bundles full of authorizations (EIP-7702) at relay and boost delay no honest user, when they
+// arrive and at the heads for which they stay. Their signers cost much computing for few bytes. Its
+// short form is in floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -17,8 +18,8 @@ const AUTHORIZATIONS = 600;
 const ACCOUNTS = 101;
 const ETHER = 10n ** 18n;
 /**
- * Different bundles. The node recovers all of them at each head as well, and anvil answers no reads while a block waits for its
- * simulations, so they are few, and one is sent at a time.
+ * Different bundles. The node recovers all of them at each head as well, and anvil answers no reads
+ * while a block waits for its simulations, so they are few, and one is sent at a time.
  */
 const MADE = 2;
 /** So long the attacker goes on, in ms. */
@@ -27,7 +28,10 @@ const LASTING_MS = 3_000;
 const HEAD_EVERY_MS = 4_000;
 /** Anvil and the attacker share the machine with what is measured. */
 const SLACK = 3;
-/** Of the longest turns of the event loops in some rounds the shortest counts: the machine is busy with five processes. */
+/**
+ * Of the longest turns of the event loops in some rounds the shortest counts: the machine is busy
+ * with five processes.
+ */
 const ROUNDS = 3;
 
 let fixture: AttackFixture;

@@ -1,5 +1,6 @@
-// Hundreds of bids of one address whose senders bid with one nonce on many targets block the relay's event loop neither while they are
-// made nor at a head. The limit for one sender is in floods.test.ts.
+// Hundreds of bids of one address whose senders bid with one nonce on many targets block the
+// relay's event loop neither while they are made nor at a head. The limit for one sender is in
+// floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

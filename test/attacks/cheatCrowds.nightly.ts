@@ -1,5 +1,6 @@
-// Cheats from up to 24 networks keep out no searcher with a record, and ten of them no newcomer. They never pay, revert, or pay first
-// and lie later. Bids that come and go take no refund out of a target's record. Shares of slots: slotsSimulation.test.ts.
+// Cheats from up to 24 networks keep out no searcher with a record, and ten of them no newcomer.
+// They never pay, revert, or pay first and lie later. Bids that come and go take no refund out of a
+// target's record. Shares of slots: slotsSimulation.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -26,7 +27,10 @@ before(async () => {
 });
 after(() => auction?.stop());
 
-/** The cheats and then the honest one bid on a target: asserts that the honest one lands and the refund is paid. */
+/**
+ * The cheats and then the honest one bid on a target: asserts that the honest one lands and the
+ * refund is paid.
+ */
 async function assertLands(honest: Searcher, cheats: readonly Searcher[] = [], { reverts = false } = {}) {
 	const target = await auction.target();
 	const lies = cheats.map((cheat) => auction.lyingBackrun(cheat, CHEAT_WEI, { reverts }));

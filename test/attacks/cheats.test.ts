@@ -1,6 +1,7 @@
-// Cheats at auctions, on one chain: claims that the block does not keep, bids of one client under many names, withdrawals, baits,
-// blocks of a proposer's own, and the signed backruns of others. Nothing is held against anybody: a builder has enough of the bids and
-// keeps what pays. An honest searcher lands and the user gets the refund before, during and after each. Crowds are nightly.
+// Cheats at auctions, on one chain: claims that the block does not keep, bids of one client under
+// many names, withdrawals, baits, blocks of a proposer's own, and the signed backruns of others.
+// Nothing is held against anybody: a builder has enough of the bids and keeps what pays. An honest
+// searcher lands and the user gets the refund before, during and after each. Crowds are nightly.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -63,7 +64,10 @@ async function lyingBids(cheats: readonly Searcher[], target: Signed): Promise<r
 	return bids;
 }
 
-/** That the block has the honest backrun right behind its target, that its owner is told so, and that the refund is paid. */
+/**
+ * That the block has the honest backrun right behind its target, that its owner is told so, and
+ * that the refund is paid.
+ */
 async function assertLanded(
 	{ transactions }: { readonly transactions: readonly string[] },
 	target: Target,

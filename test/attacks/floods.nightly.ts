@@ -1,5 +1,6 @@
-// The floods of floods.test.ts at full size delay no honest user beyond LIMITS_MS, before, during and after each; the relay's memory
-// stays below 512 MiB; one client fills its sixteenth of boost's journal, and no more.
+// The floods of floods.test.ts at full size delay no honest user beyond LIMITS_MS, before, during
+// and after each; the relay's memory stays below 512 MiB; one client fills its sixteenth of boost's
+// journal, and no more.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

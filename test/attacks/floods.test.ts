@@ -1,5 +1,6 @@
-// Floods of one client at a relay and at the boost before it: each is refused or bounded by count, and an honest user's
-// submission, delivery, bid and reads succeed beside it. floods.nightly.ts has the full sizes and the times.
+// Floods of one client at a relay and at the boost before it: each is refused or bounded by count,
+// and an honest user's submission, delivery, bid and reads succeed beside it. floods.nightly.ts has
+// the full sizes and the times.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Fresh state before a refusal: who has just been paid can spend at once, and a searcher whose last transaction has just
-// been mined can bid, also before the relay has heard of the block by itself.
+// Fresh state before a refusal: who has just been paid can spend at once, and a searcher whose last
+// transaction has just been mined can bid, also before the relay has heard of the block by itself.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

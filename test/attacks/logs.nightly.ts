@@ -1,5 +1,6 @@
-// One client's log subscriptions, filters and pings never block the event loop for long and fill no memory, and an honest user's
-// submissions, bids, reads and logs arrive in time. The limits by count are in floods.test.ts.
+// One client's log subscriptions, filters and pings never block the event loop for long and fill no
+// memory, and an honest user's submissions, bids, reads and logs arrive in time. The limits by
+// count are in floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -14,7 +15,10 @@ import type { RelayProcess } from "../support/processes.ts";
 import { until } from "../support/until.ts";
 
 const MIB = 1024 * 1024;
-/** Of the longest turns of the event loop in some rounds the shortest counts: the machine is busy with five processes. */
+/**
+ * Of the longest turns of the event loop in some rounds the shortest counts: the machine is busy
+ * with five processes.
+ */
 const ROUNDS = 5;
 
 let fixture: AttackFixture;
@@ -22,7 +26,9 @@ let beside: BoostBeside;
 let limitMs: number;
 let addresses = 10;
 
-/** A relay of its own: what it is filled with by one kind of attack is not counted against the next. */
+/**
+ * A relay of its own: what it is filled with by one kind of attack is not counted against the next.
+ */
 async function begin(): Promise<void> {
 	fixture = await startAttackFixture({ isMetered: true, env: { BOOST_SECRET } });
 	limitMs = turnLimit();
@@ -34,7 +40,10 @@ function newAddress(): string {
 	return attackerAddress(addresses);
 }
 
-/** The shortest, in ms, of the longest turns of `one` while some rounds of `work` go on, each behind its preparation. */
+/**
+ * The shortest, in ms, of the longest turns of `one` while some rounds of `work` go on, each behind
+ * its preparation.
+ */
 async function heldBy(
 	one: RelayProcess,
 	prepare: () => Promise<unknown>,

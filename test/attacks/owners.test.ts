@@ -1,6 +1,7 @@
-// Somebody else brings a user's signed bytes, before or after the user, with the relay well, out or back. Each promise holds by
-// itself: nobody redirects the refund, searchers see no more than any owner allows, nobody's cancel ends what another wants, and who
-// comes once builders have it changes neither builders nor delivery.
+// Somebody else brings a user's signed bytes, before or after the user, with the relay well, out or
+// back. Each promise holds by itself: nobody redirects the refund, searchers see no more than any
+// owner allows, nobody's cancel ends what another wants, and who comes once builders have it
+// changes neither builders nor delivery.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -205,7 +206,8 @@ for (const out of [false, true]) {
 		assert.equal(await submit(ofUser, STRANGER, again), ofUser.hash);
 		assert.equal(await cancel(ofUser, STRANGER), STILL_WANTED);
 		if (out) await world.recovers();
-		// What only the fallback has stays there while that is well, and what it has cancelled for boost comes to the relay.
+		// What only the fallback has stays there while that is well, and what it has cancelled for
+		// boost comes to the relay.
 		if (out) await world.fails("fallback");
 		for (const one of [ofUser, control]) await assertStage(one, "BROADCAST");
 		if (out) await world.recovers("fallback");

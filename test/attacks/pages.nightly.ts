@@ -1,5 +1,6 @@
-// A web page that makes its visitor's browser send everything at once, from the visitor's own address, delays no request of the
-// visitor's wallet: submissions, bids, reads, filters, unread websockets and cancels. The limits by count are in floods.test.ts.
+// A web page that makes its visitor's browser send everything at once, from the visitor's own
+// address, delays no request of the visitor's wallet: submissions, bids, reads, filters, unread
+// websockets and cancels. The limits by count are in floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -21,7 +22,9 @@ const PAGE = { from: HONEST, origin: "https://page.example" };
 const RATE_LIMIT_RPS = "60";
 /** Longer than the ten seconds' worth that a page has at once takes. */
 const LASTING_MS = 5_000;
-/** Chromium opens so many connections to a host by HTTP, and 255 websockets; more than a client may. */
+/**
+ * Chromium opens so many connections to a host by HTTP, and 255 websockets; more than a client may.
+ */
 const [CONNECTIONS, WEBSOCKETS] = [6, 300];
 /** Accounts with an ether each, whose transactions the page submits. */
 const ACCOUNTS = 400;

@@ -1,5 +1,5 @@
-// Ages go by the chain's time: a machine whose clock is days ahead, or behind, for a while expires nothing, revives
-// nothing and forgets nothing.
+// Ages go by the chain's time: a machine whose clock is days ahead, or behind, for a while expires
+// nothing, revives nothing and forgets nothing.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -111,7 +111,8 @@ for (const [name, days] of [
 			for (const { raw } of [pending, waiting]) await client.send(raw);
 			await passBlock(pending);
 			wrongBy = days * DAY_MS;
-			// What a head brings with it may still be under way when its bundles are out: by the second it is over.
+			// What a head brings with it may still be under way when its bundles are out: by the second
+			// it is over.
 			await passBlock(pending);
 			await passBlock(pending);
 			wrongBy = 0;

@@ -1,5 +1,6 @@
-// Nobody but the owner ends what boost has acknowledged, with the relay out: not a cancel that was signed for another chain, not a
-// fallback that lies in its status, not a clock or a node's head that is days ahead. And boost's status tells nobody of it.
+// Nobody but the owner ends what boost has acknowledged, with the relay out: not a cancel that was
+// signed for another chain, not a fallback that lies in its status, not a clock or a node's head
+// that is days ahead. And boost's status tells nobody of it.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
@@ -92,7 +93,10 @@ async function depth(): Promise<number> {
 	return (await statusOf(world.boost.url)).journal.depth;
 }
 
-/** Waits until boost has asked its node for the state of these senders some times: that is when it expires transactions. */
+/**
+ * Waits until boost has asked its node for the state of these senders some times: that is when it
+ * expires transactions.
+ */
 async function judges(...txs: readonly { readonly by: { readonly address: string } }[]): Promise<void> {
 	const { node } = world;
 	const asked = (address: string): number =>
@@ -190,7 +194,10 @@ it("a searcher who polls boost's status sees nothing of a hidden transaction and
 	assert.equal(await polled(), earlier);
 });
 
-/** A fallback that accepts everything, and whose status of a transaction is the lie that the test has set. */
+/**
+ * A fallback that accepts everything, and whose status of a transaction is the lie that the test
+ * has set.
+ */
 async function startLiar() {
 	const lies = new Map<string, (typeof LIES)[number]>();
 	/** How often each lie was read, by the hash of the transaction. */

@@ -1,5 +1,5 @@
-// Boost beside bare proxies, in one run and before the same relay that does nothing: CPU time per read and per
-// submission, beside the parts of a submission alone, and how much later answers come.
+// Boost beside bare proxies, in one run and before the same relay that does nothing: CPU time per
+// read and per submission, beside the parts of a submission alone, and how much later answers come.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -19,7 +19,10 @@ import {
 	submissionOf,
 } from "./load.ts";
 
-/** The machine's speed drifts: all are measured in turn, so many times, and the median of each counts. */
+/**
+ * The machine's speed drifts: all are measured in turn, so many times, and the median of each
+ * counts.
+ */
 const ROUNDS = 20;
 /** Rounds before that, which find the code cold. */
 const COLD_ROUNDS = 5;
@@ -86,7 +89,10 @@ function figures(reads: Costs, submissions: Costs, delays: readonly Figure[]): r
 	];
 }
 
-/** CPU time of a request in µs by name: the median of all rounds. `grown`: resident bytes that each has left. */
+/**
+ * CPU time of a request in µs by name: the median of all rounds. `grown`: resident bytes that each
+ * has left.
+ */
 async function measure(
 	proxies: readonly BenchProxy[],
 	make: () => readonly string[],
@@ -155,7 +161,9 @@ async function measureDelays(target: string, url: string): Promise<readonly Figu
 	return rows;
 }
 
-/** How much longer than the one in the middle 99 of 100 flushes of the disk take, at the same rate. */
+/**
+ * How much longer than the one in the middle 99 of 100 flushes of the disk take, at the same rate.
+ */
 async function flushMs(): Promise<number> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
 	const file = await open(join(folder, "file"), "w");

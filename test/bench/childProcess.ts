@@ -1,4 +1,5 @@
-// Runs a process and measures its CPU time and memory as the system counts them. Linux only, for it reads /proc.
+// Runs a process and measures its CPU time and memory as the system counts them. Linux only, for it
+// reads /proc.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -88,7 +89,10 @@ export class MeasuredProcess {
 		return this.#status("VmRSS");
 	}
 
-	/** Resident memory in bytes: its own, and pages of files that are mapped, which the system takes back where it needs them. */
+	/**
+	 * Resident memory in bytes: its own, and pages of files that are mapped, which the system takes
+	 * back where it needs them.
+	 */
 	memory(): { readonly own: number; readonly mapped: number } {
 		return { own: this.#status("RssAnon"), mapped: this.#status("RssFile") };
 	}

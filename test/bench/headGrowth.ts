@@ -1,5 +1,6 @@
-// What a head costs the relay with 1,000, 10,000 and 100,000 transactions pending on /nochecks, each of which goes to a builder again:
-// how long until all are out, the CPU time of all threads and of the event loop's, and how long others wait meanwhile.
+// What a head costs the relay with 1,000, 10,000 and 100,000 transactions pending on /nochecks,
+// each of which goes to a builder again: how long until all are out, the CPU time of all threads
+// and of the event loop's, and how long others wait meanwhile.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
@@ -18,7 +19,10 @@ import {
 } from "./load.ts";
 
 const SENDERS = 2_000;
-/** What is pending, and what is submitted for that: accounts from and up to, their nonces. More than 64 of one are not taken. */
+/**
+ * What is pending, and what is submitted for that: accounts from and up to, their nonces. More than
+ * 64 of one are not taken.
+ */
 const STEPS: readonly (readonly [number, readonly (readonly [number, number, number, number])[]])[] = [
 	[1_000, [[0, 1_000, 0, 1]]],
 	[10_000, [[0, 1_000, 1, 10]]],
@@ -30,7 +34,9 @@ const STEPS: readonly (readonly [number, readonly (readonly [number, number, num
 		],
 	],
 ];
-/** The first one of each size is not counted: the code is cold then, or new transactions are signed. */
+/**
+ * The first one of each size is not counted: the code is cold then, or new transactions are signed.
+ */
 const HEADS = 4;
 /** Builders, each of which gets each of {@link FANNED_OUT} transactions at a head. */
 const BUILDERS = [1, 5, 20] as const;

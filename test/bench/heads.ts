@@ -1,6 +1,7 @@
-// What happens behind a head: a relay has 10,000 pending transactions of as many senders, and a block comes that holds none of
-// them. Measured is when a builder has those that pay best for the next block, beside a half that was drawn by lot: that is when
-// the dearest half would be out in any order that does not look at what pays.
+// What happens behind a head: a relay has 10,000 pending transactions of as many senders, and a
+// block comes that holds none of them. Measured is when a builder has those that pay best for the
+// next block, beside a half that was drawn by lot: that is when the dearest half would be out in
+// any order that does not look at what pays.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,7 +33,8 @@ export async function benchHeads(): Promise<readonly Figure[]> {
 		const relay = await startRelay(chain, builder.url, { ETH_WS_URL: chain.wsUrl });
 		const accounts = benchAccounts(PENDING);
 		await fund(chain, accounts);
-		// The priority fees go up and down along the order of arrival: 7,919 has no divisor in common with 10,000.
+		// The priority fees go up and down along the order of arrival: 7,919 has no divisor in common
+		// with 10,000.
 		const tips = accounts.map((_, i) => ((i * 7_919) % PENDING) + 1);
 		const raws = accounts.map((by, i) => {
 			const fees = { maxFeePerGas: 100 * GWEI, maxPriorityFeePerGas: (tips[i] ?? 0) * 100_000 };

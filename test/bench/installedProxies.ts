@@ -1,4 +1,5 @@
-// Starts HAProxy and nginx, where installed, in front of an address, with one worker each and no rules.
+// Starts HAProxy and nginx, where installed, in front of an address, with one worker each and no
+// rules.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";

@@ -1,5 +1,6 @@
-// What the benchmarks send, and to whom: signed transfers (200 bytes each), over a fixed number of connections whose
-// answers are counted; a relay process on a chain, and a builder that takes everything. Loopback addresses only.
+// What the benchmarks send, and to whom: signed transfers (200 bytes each), over a fixed number of
+// connections whose answers are counted; a relay process on a chain, and a builder that takes
+// everything. Loopback addresses only.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,6 +1,6 @@
-// `npm run bench [-- --write]`: prints the benchmarks' figures, a line each. They are ratios of things measured in one run:
-// absolute times say more of the machine than of our own code. With --write they are put into docs/benchmarks.json, and how
-// they grow into docs/benchmarks.svg.
+// `npm run bench [-- --write]`: prints the benchmarks' figures, a line each. They are ratios of
+// things measured in one run: absolute times say more of the machine than of our own code. With
+// --write they are put into docs/benchmarks.json, and how they grow into docs/benchmarks.svg.
 
 import { writeFileSync } from "node:fs";
 import { readCommand } from "../../shared/commandLine.ts";

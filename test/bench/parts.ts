@@ -1,6 +1,7 @@
-// What the benchmarks measure boost and the relay against, each run by its name as a process of its own: a server that
-// only answers, barest proxies, a relay that does nothing, which print their ports; and the parts of a submission alone,
-// which print their CPU times in µs as one line of JSON.
+// What the benchmarks measure boost and the relay against, each run by its name as a process of its
+// own: a server that only answers, barest proxies, a relay that does nothing, which print their
+// ports; and the parts of a submission alone, which print their CPU times in µs as one line of
+// JSON.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import {
@@ -31,7 +32,10 @@ const [RELAY_RECORD_BYTES, BOOST_RECORD_BYTES] = [360, 560];
 const JSON_HEADERS = { "content-type": "application/json" };
 
 const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
-	/** COUNT searchers on the feed of a relay. Prints for each transaction when the one in the middle and the last one had it. */
+	/**
+	 * COUNT searchers on the feed of a relay. Prints for each transaction when the one in the middle
+	 * and the last one had it.
+	 */
 	async searchers() {
 		const [count, arrivals] = [Number(process.env.COUNT), new Map<string, number[]>()];
 		for (let i = 0; i < count; i += 1) {
@@ -60,7 +64,10 @@ const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 		}
 		process.stdout.write("edges ready\n");
 	},
-	/** Parses a JSON body and answers a fixed result: what any relay in Node must at least spend on a request. */
+	/**
+	 * Parses a JSON body and answers a fixed result: what any relay in Node must at least spend on a
+	 * request.
+	 */
 	echo() {
 		const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: `0x${"0".repeat(64)}` });
 		serve(async (request, response) => {
@@ -68,7 +75,10 @@ const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 			reply(response, answer);
 		});
 	},
-	/** A relay that does nothing but give right JSON-RPC answers at the lowest cost. Its own time is not measured. */
+	/**
+	 * A relay that does nothing but give right JSON-RPC answers at the lowest cost. Its own time is
+	 * not measured.
+	 */
 	relayStub() {
 		const answerOf = (call: Call) => ({ jsonrpc: "2.0", id: call.id, result: resultOf(call) });
 		serve(async (request, response) => {
@@ -84,7 +94,10 @@ const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 		proxy.on("error", () => process.exit(1));
 		serve((request, response) => proxy.web(request, response));
 	},
-	/** The barest proxy that node:http and undici make: a body is read, sent on and its answer passed back. */
+	/**
+	 * The barest proxy that node:http and undici make: a body is read, sent on and its answer passed
+	 * back.
+	 */
 	undici() {
 		const pool = new Pool(TARGET_URL, { connections: 256 });
 		serve(async (request, response) => {
@@ -92,7 +105,10 @@ const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 			pool.dispatch(postOf(request, body), new PassingBack(response));
 		});
 	},
-	/** The same, and what boost does with a submission beside: decodes it, recovers its sender, and keeps it in a journal. */
+	/**
+	 * The same, and what boost does with a submission beside: decodes it, recovers its sender, and
+	 * keeps it in a journal.
+	 */
 	async boostParts() {
 		const pool = new Pool(TARGET_URL, { connections: 256 });
 		const store = await openLmdb(DATA_DIR);

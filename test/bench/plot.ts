@@ -1,5 +1,6 @@
-// Draws how figures grow: for each chart a small picture with a line, both axes logarithmic, all in one SVG. It takes the colour of
-// the text around it, so that it can be read on a light and a dark page.
+// Draws how figures grow: for each chart a small picture with a line, both axes logarithmic, all in
+// one SVG. It takes the colour of the text around it, so that it can be read on a light and a dark
+// page.
 
 /** A figure at one size of what grows. */
 export interface GrowthPoint {
@@ -68,7 +69,9 @@ function chartOf(points: readonly GrowthPoint[]): string {
 	].join("");
 }
 
-/** Where a value is between `from` and `to`, in pixels; all in the middle where there is only one. */
+/**
+ * Where a value is between `from` and `to`, in pixels; all in the middle where there is only one.
+ */
 function axis(values: readonly number[], from: number, to: number): (value: number) => number {
 	const logs = values.map((value) => Math.log10(Math.max(value, Number.MIN_VALUE)));
 	const [low, high] = [Math.min(...logs), Math.max(...logs)];

@@ -1,4 +1,5 @@
-// Benchmarks of several relays on one database: what the core spends on what comes through an edge, and how fast news are there.
+// Benchmarks of several relays on one database: what the core spends on what comes through an edge,
+// and how fast news are there.
 
 import { systemClock } from "../../shared/clock.ts";
 import { HolderReader } from "../../shared/kv/postgres/holder.ts";
@@ -30,7 +31,10 @@ const SENDERS = 1_500;
 /** The first one of each is not counted: the code is cold then, and the accounts are not known. */
 const ROUNDS = 5;
 const START_MS = 60_000;
-/** For so many searchers on an edge: how many transactions they are shown, and the pause between two, in ms. */
+/**
+ * For so many searchers on an edge: how many transactions they are shown, and the pause between
+ * two, in ms.
+ */
 const CROWDS = [
 	{ count: 10, news: 50, pauseMs: 20 },
 	{ count: 100, news: 50, pauseMs: 20 },
@@ -119,7 +123,10 @@ async function submissions({ chain, core, edges }: System): Promise<readonly Fig
 	];
 }
 
-/** Searchers on an edge, and at one size as many on the core at the same time: when each transaction is shown to them. */
+/**
+ * Searchers on an edge, and at one size as many on the core at the same time: when each transaction
+ * is shown to them.
+ */
 async function feeds({ chain, core, edges: [edge] }: System): Promise<readonly Figure[]> {
 	if (edge === undefined) return [];
 	const figures: Figure[] = [];
@@ -187,7 +194,10 @@ async function manyEdges({ chain, core, databaseUrl }: System): Promise<readonly
 	return figures;
 }
 
-/** When each hash was known to the searcher in the middle and to the last one, in ms since the epoch. */
+/**
+ * When each hash was known to the searcher in the middle and to the last one, in ms since the
+ * epoch.
+ */
 type Told = ReadonlyMap<string, readonly [middle: number, last: number]>;
 
 async function startSearchers(url: string, count: number) {
@@ -208,7 +218,10 @@ async function startSearchers(url: string, count: number) {
 	};
 }
 
-/** Submits a transaction of each account that is shown to all searchers at once; resolves to when each was sent, by hash. */
+/**
+ * Submits a transaction of each account that is shown to all searchers at once; resolves to when
+ * each was sent, by hash.
+ */
 async function share(
 	core: Relay,
 	accounts: readonly TestAccount[],

@@ -1,5 +1,6 @@
-// A relay starts with many pending transactions in its store, as another one left it that had sent them all: how long until it
-// serves, and what memory they take when all are out again. The rows are written by the relay's own code, without a relay.
+// A relay starts with many pending transactions in its store, as another one left it that had sent
+// them all: how long until it serves, and what memory they take when all are out again. The rows
+// are written by the relay's own code, without a relay.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// Durable submissions: a relay process takes signed transactions on /nochecks, and beside it the parts of that work
-// are measured alone in the same run. CPU time counts: what one core could do, whatever else the machine does.
+// Durable submissions: a relay process takes signed transactions on /nochecks, and beside it the
+// parts of that work are measured alone in the same run. CPU time counts: what one core could do,
+// whatever else the machine does.
 
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { startPostgres } from "../support/postgresServer.ts";
@@ -94,7 +95,10 @@ async function measureParts(sinkUrl: string): Promise<Readonly<Record<string, nu
 	return { httpMicros, ...(await alone.times()) };
 }
 
-/** Growth of the relay's resident memory over 50,000 pending transactions, for each of them, in bytes. */
+/**
+ * Growth of the relay's resident memory over 50,000 pending transactions, for each of them, in
+ * bytes.
+ */
 async function measureMemory(
 	chain: DevChain,
 	sinkUrl: string,
@@ -125,8 +129,9 @@ function percent(share: number): string {
 }
 
 /**
- * Durable submissions on PostgreSQL beside LMDB: the same transactions go to a relay on each, in turns, so that both have
- * the same machine. PostgreSQL is a real one on loopback, with its commits on disk. It takes about half a minute.
+ * Durable submissions on PostgreSQL beside LMDB: the same transactions go to a relay on each, in
+ * turns, so that both have the same machine. PostgreSQL is a real one on loopback, with its commits
+ * on disk. It takes about half a minute.
  */
 export async function benchEngines(): Promise<readonly Figure[]> {
 	const chain = await startDevChain();

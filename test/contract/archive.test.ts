@@ -1,5 +1,6 @@
-// Contract of boost's archive on every storage engine: a row that has ended is found where it is asked for, dated anew and
-// dropped, whatever process it ended in. It costs no memory, and is not read at a start.
+// Contract of boost's archive on every storage engine: a row that has ended is found where it is
+// asked for, dated anew and dropped, whatever process it ended in. It costs no memory, and is not
+// read at a start.
 
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
@@ -150,7 +151,10 @@ const RECENT = sized(1_000, 10_000);
 /** At length it is the default. */
 const LIMIT = sized(`, maxRecent: ${RECENT}`, "");
 const ENDED = sized(30_000, 200_000);
-/** What the heap holds of each, at most: 52 bits of its hash in a set with free slots; a hash alone would take 80 bytes. */
+/**
+ * What the heap holds of each, at most: 52 bits of its hash in a set with free slots; a hash alone
+ * would take 80 bytes.
+ */
 const HEAP_BYTES = 56;
 
 test(`${ENDED} ended rows take no more memory than a part of their hashes, and a start reads none of them`, {
@@ -219,7 +223,10 @@ interface Figures {
 	readonly read: readonly string[];
 	/** How transaction 0 ended. */
 	readonly ending: string;
-	/** Some minutes after all live ones have been cancelled: how many of them are in memory, and the heap. */
+	/**
+	 * Some minutes after all live ones have been cancelled: how many of them are in memory, and the
+	 * heap.
+	 */
 	readonly inMemory: number;
 	readonly heapInTheEnd: number;
 }

@@ -1,6 +1,7 @@
-// Blobs with content before they are acknowledged: one proof a blob becomes cell proofs where the chain needs them, and what proves
-// nothing is refused. The pool of go-ethereum with Osaka (see test/support/recordedGeth.ts) takes what the relay holds, and refuses
-// what the relay refuses before it, in the same words.
+// Blobs with content before they are acknowledged: one proof a blob becomes cell proofs where the
+// chain needs them, and what proves nothing is refused. The pool of go-ethereum with Osaka (see
+// test/support/recordedGeth.ts) takes what the relay holds, and refuses what the relay refuses
+// before it, in the same words.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

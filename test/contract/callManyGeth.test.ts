@@ -1,5 +1,6 @@
-// Contract of eth_callMany on go-ethereum, generated cases, and of eth_callBundle there and on anvil: what they answer is
-// what the real block then shows. Without GETH go-ethereum's answers are recorded ones: see recordedGeth.ts.
+// Contract of eth_callMany on go-ethereum, generated cases, and of eth_callBundle there and on
+// anvil: what they answer is what the real block then shows. Without GETH go-ethereum's answers are
+// recorded ones: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, test } from "node:test";
@@ -56,7 +57,8 @@ test(`signed transactions fare as geth mines them (seed ${SEED})`, async () => {
 	for (let index = 0; index < CASES; index++) {
 		const random = new SeededRandom(SEED + index);
 		const label = `seed ${SEED + index}`;
-		// The base fee of the block behind the funding one: what it will be is not known before, so the bundle is drawn twice.
+		// The base fee of the block behind the funding one: what it will be is not known before, so the
+		// bundle is drawn twice.
 		const first = await fixture.head();
 		const draft = drawSignedBundle(
 			random,

@@ -1,5 +1,6 @@
-// Contract of eth_callMany on go-ethereum, case by case: promises of the interface that generated cases do not reach,
-// on a node without the debug namespace. Without GETH on recorded answers: see recordedGeth.ts.
+// Contract of eth_callMany on go-ethereum, case by case: promises of the interface that generated
+// cases do not reach, on a node without the debug namespace. Without GETH on recorded answers: see
+// recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -307,7 +308,7 @@ for (const amsterdam of [false, true]) {
 		test("a block that the node does not have is said so, as is an index beyond it", async () => {
 			await assert.rejects(askCalls([], { blockNumber: hex(1_000) }), { kind: "invalidParams" });
 			await assert.rejects(askCalls([], { blockNumber: "latest", transactionIndex: OWN + 1 }), {
-				message: `invalid params: context.transactionIndex: expected a number of ${OWN} at most, as many transactions are in the block`,
+				message: `invalid params: context.transactionIndex: expected a number of ${OWN} at most, the number of transactions in the block`,
 			});
 		});
 	});

@@ -1,5 +1,5 @@
-// The folder of a store that is copied file by file, by cp, while its process writes. A start from the copy has all that was
-// acknowledged before the copy began, or says that the copy is damaged.
+// The folder of a store that is copied file by file, by cp, while its process writes. A start from
+// the copy has all that was acknowledged before the copy began, or says that the copy is damaged.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -40,7 +40,10 @@ const WRITER = `
 		say(String(version));
 	}`;
 
-/** Fails unless a start from `copy` has what the first `told` writes wrote; null: it says that it is damaged. */
+/**
+ * Fails unless a start from `copy` has what the first `told` writes wrote; null: it says that it is
+ * damaged.
+ */
 async function versionsIn(copy: string, told: number): Promise<true | null> {
 	const kv = await openLmdb(copy).catch((thrown: unknown) => {
 		if (!(thrown instanceof DamagedStoreError)) throw thrown;

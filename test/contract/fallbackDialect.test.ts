@@ -1,5 +1,6 @@
-// Contract of every fallback dialect, and the specification's table of dialects row by row: dropped parameters are
-// not sent, revert protection is never lost unless the operator vouches for it, and no query makes a dialect throw.
+// Contract of every fallback dialect, and the specification's table of dialects row by row: dropped
+// parameters are not sent, revert protection is never lost unless the operator vouches for it, and
+// no query makes a dialect throw.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,7 +14,10 @@ import { httpText, RawUpstream } from "../support/upstreams.ts";
 
 const A = `0x${"a1".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
-/** Those whose two treatments differ by themselves; for the others the operator has to vouch for revert protection. */
+/**
+ * Those whose two treatments differ by themselves; for the others the operator has to vouch for
+ * revert protection.
+ */
 const PROTECTS: Readonly<Record<DialectName, boolean>> = { mevblocker: true, flashbots: true, plain: false };
 
 const GARBAGE = [
@@ -115,7 +119,10 @@ const SHOWN = "the fallback may show it to searchers";
 const PERCENT = "the fallback refunds 90 percent";
 const BLOCKS = "the fallback may keep it for another number of blocks";
 const ELSEWHERE = "the fallback may send it to other builders";
-/** Queries with Flashbots' parameters: what each dialect makes of them on `/noreverts`, or why it may not have them. */
+/**
+ * Queries with Flashbots' parameters: what each dialect makes of them on `/noreverts`, or why it
+ * may not have them.
+ */
 const FLASHBOTS: readonly (readonly [string, Readonly<Record<DialectName, string>>])[] = [
 	["hint=hash", { mevblocker: SHOWN, flashbots: "/?hint=hash", plain: SHOWN }],
 	["originId=w", { mevblocker: SHOWN, flashbots: "/?originId=w&hint=hash", plain: SHOWN }],
@@ -166,8 +173,9 @@ test("Flashbots' parameters keep their meaning at a fallback, or it may not have
 });
 
 /**
- * Whether it takes batches, the cancel by hash, whether a self-transfer cancels, whether it knows private transactions and takes
- * nonce gaps; the path of a status page on its own base, and where pages have a URL of their own.
+ * Whether it takes batches, the cancel by hash, whether a self-transfer cancels, whether it knows
+ * private transactions and takes nonce gaps; the path of a status page on its own base, and where
+ * pages have a URL of their own.
  */
 const ROWS: Readonly<Record<DialectName, readonly (boolean | string | null)[]>> = {
 	mevblocker: [true, "eth_cancelTransaction", true, true, true, `/tx/${HASH}`, `/${HASH}`],

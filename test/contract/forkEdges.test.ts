@@ -1,5 +1,6 @@
-// The least gas that each shape of transaction needs, by each fork's rules: go-ethereum refuses one gas less in the words in which
-// the relay does, takes and mines exactly that. Without GETH on recorded answers: see recordedGeth.ts.
+// The least gas that each shape of transaction needs, by each fork's rules: go-ethereum refuses one
+// gas less in the words in which the relay does, takes and mines exactly that. Without GETH on
+// recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -69,7 +70,10 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 	"three blobs with value and calldata": { type: 3, to: OTHER, value: 1n, blobs: 3, data: others(30) },
 };
 
-/** What no gas limit is enough for, and how geth's refusal begins; null: it is taken with the least gas. */
+/**
+ * What no gas limit is enough for, and how geth's refusal begins; null: it is taken with the least
+ * gas.
+ */
 const LIMITS: Readonly<Record<string, { shape: Shape; osaka: string | null; amsterdam: string | null }>> = {
 	"a creation of more than 49,152 bytes": {
 		shape: { to: null, data: zeros(49_153) },

@@ -1,5 +1,5 @@
-// Contract of boost's journal on every storage engine: what it has confirmed is there after a restart and after a
-// SIGKILL, in every state, and the last change of each entry counts.
+// Contract of boost's journal on every storage engine: what it has confirmed is there after a
+// restart and after a SIGKILL, in every state, and the last change of each entry counts.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -169,7 +169,8 @@ for (const engine of ENGINES) {
 				if (i % 3 === 2) journal.end(hash, "cancelled", ["relay"]).then(() => say("cancelled " + i));
 				if (i % 20 === 0) await journal.settle(hash, true);
 				if (i % 100 === 0) await journal.held(hash, "fallback");
-				// A pipe takes 278 short lines that nobody has read; those behind them are lost with the process.
+				// A pipe takes 278 short lines that nobody has read; those behind them are lost with the
+				// process.
 				if (i % 100 === 0) await new Promise((resolve) => process.stdout.write("", resolve));
 				if (i === 1_000) process.kill(process.pid, "SIGKILL");
 			}`;

@@ -1,5 +1,6 @@
-// A journal that boost of an earlier commit has written: today's boost has every entry of it, or refuses it in one line and leaves it
-// as it is. The recordings are of real boosts. This makes one, of a commit that is checked out in OLD:
+// A journal that boost of an earlier commit has written: today's boost has every entry of it, or
+// refuses it in one line and leaves it as it is. The recordings are of real boosts. This makes one,
+// of a commit that is checked out in OLD:
 //   git worktree add --detach OLD COMMIT && ln -s "$PWD/node_modules" OLD/node_modules
 //   RECORD_JOURNAL=OLD npm test -- test/contract/journalVersions.test.ts
 
@@ -152,7 +153,10 @@ async function folderOf(t: TestContext, { entries }: Recording): Promise<string>
 	return folder;
 }
 
-/** Today's boost with the journal, while the relay is down: it has each row, and hands over what is live, and nothing else. */
+/**
+ * Today's boost with the journal, while the relay is down: it has each row, and hands over what is
+ * live, and nothing else.
+ */
 async function assertRead(t: TestContext, recording: Recording): Promise<void> {
 	const folder = await folderOf(t, recording);
 	const fallback = await startRecordingFallback();

@@ -1,6 +1,6 @@
-// Contract of every engine of the key-value port: writes are all or nothing, durable when confirmed, in order, by one
-// process alone, and survive a full disk. Also the store of the tests that writes to two engines. Servers and killed
-// processes are real.
+// Contract of every engine of the key-value port: writes are all or nothing, durable when
+// confirmed, in order, by one process alone, and survive a full disk. Also the store of the tests
+// that writes to two engines. Servers and killed processes are real.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";

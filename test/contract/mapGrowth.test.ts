@@ -1,5 +1,6 @@
-// LMDB maps its file into memory, and maps twice as much when a write needs more. A store grows far past its first map while it is
-// read and written. Where the system refuses a larger map, LMDB ends the process: what was acknowledged is there at the next start.
+// LMDB maps its file into memory, and maps twice as much when a write needs more. A store grows far
+// past its first map while it is read and written. Where the system refuses a larger map, LMDB ends
+// the process: what was acknowledged is there at the next start.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -14,7 +15,10 @@ const MIB = 1024 * 1024;
 const FIRST_MAP = 128 * 1024;
 const VALUE_BYTES = 200_000;
 const PAGE = 4_096;
-/** Values before the limit, and in all; and the address space that is left then, less than the next map takes. */
+/**
+ * Values before the limit, and in all; and the address space that is left then, less than the next
+ * map takes.
+ */
 const [FILLED, WRITTEN, HEADROOM] = [200, 600, 64 * MIB];
 
 const places = new StorePlaces();

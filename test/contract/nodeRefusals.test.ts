@@ -1,6 +1,6 @@
-// Nodes and their providers refuse, or ignore, parts of what simulations ask. Each such refusal is learnt and worked around, or the
-// transaction is told as not simulated; it is never a verdict on the transaction. A real server stands before a real node and does
-// what they do.
+// Nodes and their providers refuse, or ignore, parts of what simulations ask. Each such refusal is
+// learnt and worked around, or the transaction is told as not simulated; it is never a verdict on
+// the transaction. A real server stands before a real node and does what they do.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
@@ -212,7 +212,9 @@ describe("a node that", () => {
 		return { ...block, number: number + ahead - 1, timestamp: timestamp + 12 * (ahead - 1) };
 	}
 
-	/** What is told of a transfer, of a transaction that reverts, and of a bid for 30 blocks ahead. */
+	/**
+	 * What is told of a transfer, of a transaction that reverts, and of a bid for 30 blocks ahead.
+	 */
 	async function outcomes(abilities: Parameters<typeof simulatorOn>[1]): Promise<string[]> {
 		const simulator = simulatorOn(node, abilities);
 		const told: string[] = [];

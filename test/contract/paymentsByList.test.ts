@@ -1,6 +1,7 @@
-// What transactions bring to the coinbase, read from block access lists (EIP-7928), equals what traces show, to the wei, in random
-// blocks of go-ethereum with Amsterdam. That geth serves the lists to consensus nodes alone: here its own list of the block that it
-// builds is put in the shape of `eth_getBlockAccessList`. Without GETH on recorded answers: see recordedGeth.ts.
+// What transactions bring to the coinbase, read from block access lists (EIP-7928), equals what
+// traces show, to the wei, in random blocks of go-ethereum with Amsterdam. That geth serves the
+// lists to consensus nodes alone: here its own list of the block that it builds is put in the shape
+// of `eth_getBlockAccessList`. Without GETH on recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -48,7 +49,10 @@ before(async () => {
 });
 after(() => geth?.stop());
 
-/** Three to seven transactions, in the order of their senders' nonces; sometimes of the coinbase or to it. */
+/**
+ * Three to seven transactions, in the order of their senders' nonces; sometimes of the coinbase or
+ * to it.
+ */
 function drawn(coinbase: string): readonly string[] {
 	return Array.from({ length: 3 + random.below(5) }, () => {
 		const by = random.pick(accounts);

@@ -1,6 +1,7 @@
-// PostgreSQL as a store, beyond the contract of all engines: it fails, hangs and comes back without losing confirmed
-// writes. postgresTerms.test.ts has who may write. Then how a process opens it: what it waits for and how waits end, what
-// is refused with which message, and TLS with a self-signed certificate, as hosts have it.
+// PostgreSQL as a store, beyond the contract of all engines: it fails, hangs and comes back without
+// losing confirmed writes. postgresTerms.test.ts has who may write. Then how a process opens it:
+// what it waits for and how waits end, what is refused with which message, and TLS with a
+// self-signed certificate, as hosts have it.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -194,7 +195,7 @@ test("who waits for another process, and can't use its port meanwhile, ends with
 		},
 	});
 	await assert.rejects(waiting, taken);
-	assert.deepEqual(lines, ["another process has the store: waiting for its end"]);
+	assert.deepEqual(lines, ["another process has the store, waiting"]);
 });
 
 test("who is told to stop waits no longer", async (t) => {

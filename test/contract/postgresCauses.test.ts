@@ -1,5 +1,5 @@
-// What an operator is told of a fault of PostgreSQL while a store is used: the cause with its SQLSTATE and the host, and nothing
-// that is secret.
+// What an operator is told of a fault of PostgreSQL while a store is used: the cause with its
+// SQLSTATE and the host, and nothing that is secret.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -31,19 +31,22 @@ test("a database that is out while it is used: the log has its host and the caus
 	const lines = texts.map((text) => JSON.parse(text) as LogLine);
 	const [, down] = lines;
 	const back = lines.at(-1);
-	assert.deepEqual([down?.msg, back?.msg], ["the database does not answer", "the database answers again"]);
+	assert.deepEqual([down?.msg, back?.msg], ["the database does not answer", "database answers again"]);
 	assert.equal(down?.fault?.host, new URL(url).host);
 	assert.match(down?.reason ?? "", /^the database of DATABASE_URL does not answer \(.+\)$/);
 	assert.doesNotMatch(texts.join(""), /secretsecret/);
 });
 
-/** What an operator does to the role and database `x`, and undoes; the SQLSTATE; and the advice beside it. */
+/**
+ * What an operator does to the role and database `x`, and undoes; the SQLSTATE; and the advice
+ * beside it.
+ */
 const REFUSALS = [
 	["ALTER ROLE x NOLOGIN", "ALTER ROLE x LOGIN", "28000", "expected a user and password that it knows"],
 	["ALTER DATABASE x RENAME TO x_old", "ALTER DATABASE x_old RENAME TO x", "3D000", "a database that exists"],
 	["ALTER ROLE x CONNECTION LIMIT 0", "ALTER ROLE x CONNECTION LIMIT -1", "53300", "no free connection"],
 	["ALTER DATABASE x ALLOW_CONNECTIONS false", "ALTER DATABASE x ALLOW_CONNECTIONS true", "55000", ""],
-	["ALTER DATABASE x SET role pg_monitor", "ALTER DATABASE x RESET role", "42501", "make and write tables"],
+	["ALTER DATABASE x SET role pg_monitor", "ALTER DATABASE x RESET role", "42501", "create and write tables"],
 	[
 		"ALTER DATABASE x SET default_transaction_read_only = on",
 		"ALTER DATABASE x RESET default_transaction_read_only",
@@ -85,7 +88,7 @@ test("a running process says what its database refuses, with SQLSTATE and advice
 		// Sessions ended before it are an outage of their own.
 		const since = lines.slice(lines.findIndex(({ fault }) => fault?.reason === state));
 		assert.deepEqual(
-			since.flatMap(({ msg }, i) => (msg === "the database answers again" ? [i - since.length] : [])),
+			since.flatMap(({ msg }, i) => (msg === "database answers again" ? [i - since.length] : [])),
 			[-1],
 			`${state}: it is over once, at the end`,
 		);

@@ -1,5 +1,5 @@
-// A store in parts on a real PostgreSQL: which part a process gets, what it sees of the others, and that records move only
-// between the two processes that the move is between, while it is wanted.
+// A store in parts on a real PostgreSQL: which part a process gets, what it sees of the others, and
+// that records move only between the two processes that the move is between, while it is wanted.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

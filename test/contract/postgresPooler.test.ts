@@ -1,5 +1,5 @@
-// PgBouncer between a process and PostgreSQL: in session mode everything works; in the others a start ends before it takes a lock,
-// whatever state the pool is in.
+// PgBouncer between a process and PostgreSQL: in session mode everything works; in the others a
+// start ends before it takes a lock, whatever state the pool is in.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -45,7 +45,9 @@ test("in session mode stores are written, taken over and shared", { skip }, asyn
 	assert.deepEqual(rows, [{ setting: "0" }], "other clients of PgBouncer have their own timeout");
 });
 
-/** Pools that give a client the same session again, or another one, or let it wait for the only one. */
+/**
+ * Pools that give a client the same session again, or another one, or let it wait for the only one.
+ */
 const POOLS: readonly Readonly<Record<string, string>>[] = [
 	{ pool_mode: "statement" },
 	{ pool_mode: "transaction" },

@@ -1,4 +1,5 @@
-// The holder of a store in PostgreSQL: one that hung, was cut off, stopped or paused writes nothing after the next one has come.
+// The holder of a store in PostgreSQL: one that hung, was cut off, stopped or paused writes nothing
+// after the next one has come.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -51,7 +52,7 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 	);
 	await until("it is told", () => lost === 1);
 	const { number: term } = holder.term ?? {};
-	assert.deepEqual(lines, [["another process has taken the store over", { store: "relay", term }]]);
+	assert.deepEqual(lines, [["another process took over the store", { store: "relay", term }]]);
 	assert.equal(`${await next.get("mine")}`, "1");
 });
 
@@ -116,7 +117,10 @@ test("a process that is stopped for longer than its time and wakes up writes not
 	assert.equal(`${await next.get("a")}`, "1");
 });
 
-/** A clock that does not notice that its process was stopped, as that of a virtual machine that was paused. */
+/**
+ * A clock that does not notice that its process was stopped, as that of a virtual machine that was
+ * paused.
+ */
 const UNAWARE = `
 	let [last, lostMs] = [systemClock.monotonic(), 0];
 	const awake = () => {

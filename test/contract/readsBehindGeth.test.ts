@@ -1,5 +1,6 @@
-// Calls behind pending transactions on go-ethereum: what the node answers with their changes as state overrides is what it answers once
-// they are mined, for each kind of change. Without GETH on recorded answers: see recordedGeth.ts.
+// Calls behind pending transactions on go-ethereum: what the node answers with their changes as
+// state overrides is what it answers once they are mined, for each kind of change. Without GETH on
+// recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -32,7 +33,8 @@ const REVERTS = addressOf(2);
 const ANSWERS_ONE = addressOf(3);
 const ALLOC = Object.fromEntries(
 	[
-		// CALLDATASIZE PUSH1 14 JUMPI, PUSH0 SLOAD PUSH1 12 JUMPI PUSH0 PUSH0 REVERT, JUMPDEST STOP, JUMPDEST PUSH0 CALLDATALOAD PUSH0 SSTORE STOP
+		// CALLDATASIZE PUSH1 14 JUMPI, PUSH0 SLOAD PUSH1 12 JUMPI PUSH0 PUSH0 REVERT, JUMPDEST STOP,
+		// JUMPDEST PUSH0 CALLDATALOAD PUSH0 SSTORE STOP
 		[GATE, "0x36600e575f54600c575f5ffd5b005b5f355f5500"],
 		[REVERTS, contracts.REVERTS],
 		// PUSH1 1 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN
@@ -50,7 +52,10 @@ before(async () => {
 });
 after(() => geth.stop());
 
-/** The reads on the present head. `refused`: a method that the node, like anvil, serves without state overrides only. */
+/**
+ * The reads on the present head. `refused`: a method that the node, like anvil, serves without
+ * state overrides only.
+ */
 async function readsNow(refused = ""): Promise<ReadsBehind> {
 	const json = (await geth.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, unknown>;
 	const header = readHeader(json);

@@ -1,12 +1,12 @@
-// Reads of a real go-ethereum, which the environment variable GETH names: each kind of error that it has reaches the client in
-// geth's own words, and what a geth lacks that is some blocks behind is an error. Skipped without GETH; test/support/providerErrors.ts
-// holds the words.
+// Reads of a real go-ethereum, which the environment variable GETH names: each kind of error that
+// it has reaches the client in geth's own words, and what a geth lacks that is some blocks behind
+// is an error. Skipped without GETH; test/support/providerErrors.ts holds the words.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { NodeReader } from "../../relay/chain/nodeReader.ts";
 import { Passthrough } from "../../relay/chain/passthrough.ts";
-import { ToldChain } from "../../relay/chain/toldChain.ts";
+import { ReportedChain } from "../../relay/chain/reportedChain.ts";
 import type { Block } from "../../relay/domain/chain.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
@@ -44,7 +44,7 @@ describe("reads of a real go-ethereum", { skip: SKIP_GETH }, () => {
 		for (const stop of stops) await stop();
 	});
 
-	const passthrough = ({ url }: GethChain, told?: ToldChain): Passthrough => {
+	const passthrough = ({ url }: GethChain, told?: ReportedChain): Passthrough => {
 		const client = new JsonRpcClient({ url, timeoutMs: 5_000 }, { clock: systemClock });
 		stops.push(() => client.close());
 		const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock: systemClock, log: silentLogger });
@@ -96,7 +96,7 @@ describe("reads of a real go-ethereum", { skip: SKIP_GETH }, () => {
 	});
 
 	test("what a geth lacks that is behind is an error, and the height stays", async () => {
-		const told = new ToldChain({ slot: { ms: 12_000 } }, { clock: systemClock });
+		const told = new ReportedChain({ slot: { ms: 12_000 } }, { clock: systemClock });
 		const blocks: Block[] = [];
 		for (let i = 0; i <= BLOCKS; i += 1) {
 			const block = (await geth.rpc("eth_getBlockByNumber", [`0x${i}`, false])) as { hash: string };

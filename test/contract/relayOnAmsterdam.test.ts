@@ -1,6 +1,7 @@
-// The relay with a builder on a real go-ethereum with Amsterdam's rules, which the environment variable GETH names: large
-// transactions on all paths and bids behind them, refunds to the wei, payments without `debug`, and the moment of the fork.
-// Skipped without GETH: what the relay asks there is different each time.
+// The relay with a builder on a real go-ethereum with Amsterdam's rules, which the environment
+// variable GETH names: large transactions on all paths and bids behind them, refunds to the wei,
+// payments without `debug`, and the moment of the fork. Skipped without GETH: what the relay asks
+// there is different each time.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -15,7 +16,10 @@ import { testAccount } from "../support/txFactory.ts";
 const PATHS = ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"];
 /** Writes new slots: as many as its second word says, from its first on; each uses 110,055 gas. */
 const FILLS = `0x${"f1".repeat(20)}`;
-/** Pays the coinbase like PAYER, but nothing where PREVRANDAO is 0, as it is in blocks of the dev builder. */
+/**
+ * Pays the coinbase like PAYER, but nothing where PREVRANDAO is 0, as it is in blocks of the dev
+ * builder.
+ */
 const LIES = `0x${"f2".repeat(20)}`;
 /** The relay is only ready behind a head that is not old. */
 const GENESIS = Math.floor(Date.now() / 1_000);
@@ -174,7 +178,10 @@ describe("the relay on a real go-ethereum with Amsterdam", {
 	});
 });
 
-/** A block's access list, as far as it tells the coinbase's balance, by traces of the node behind the proxy. */
+/**
+ * A block's access list, as far as it tells the coinbase's balance, by traces of the node behind
+ * the proxy.
+ */
 async function listOf(chain: TestSystem["chain"], hash: string): Promise<readonly object[]> {
 	const block = (await chain.rpc("eth_getBlockByHash", [hash, false])) as { miner: string };
 	const tracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };

@@ -1,6 +1,7 @@
-// Contract of the engines that run chains, for backruns on a real node: what a backrun pays to the fee recipient must
-// be exact to the wei, however it pays, and the same as what the coinbase gets when both are mined for real. It must find
-// what its target left, pass or fail by that, and keep the relay's own rules of nonces and funds.
+// Contract of the engines that run chains, for backruns on a real node: what a backrun pays to the
+// fee recipient must be exact to the wei, however it pays, and the same as what the coinbase gets
+// when both are mined for real. It must find what its target left, pass or fail by that, and keep
+// the relay's own rules of nonces and funds.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,6 @@
-// Backruns that try to tell a simulation from a block, on a real node: what a backrun sees and pays in its simulation
-// must be what it sees and pays in the next block behind the same target. On go-ethereum too where GETH names one.
+// Backruns that try to tell a simulation from a block, on a real node: what a backrun sees and pays
+// in its simulation must be what it sees and pays in the next block behind the same target. On
+// go-ethereum too where GETH names one.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -103,7 +104,8 @@ for (const [name, start] of Object.entries(NODES)) {
 			chain = await start();
 			node = new JsonRpcClient({ url: chain.url, timeoutMs: 10_000 }, { clock: systemClock });
 			[user, searcher] = [chain.wallet(0), chain.wallet(1)];
-			// Real coinbases hold something, and the block behind a first one has a head with a hash in the history.
+			// Real coinbases hold something, and the block behind a first one has a head with a hash in
+			// the history.
 			const gift = await signed(user, { to: COINBASE, value: ETHER });
 			await chain.build([bytesToHex(gift.raw)]);
 			await chain.build([]);

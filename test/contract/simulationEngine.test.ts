@@ -1,6 +1,6 @@
-// Contract of the ways to simulate, on a real node: the same transactions must have the same outcomes by all of them, to
-// the code and the message; and in a chain each finds the balances (to the wei), storage, code and nonces that those
-// before it left.
+// Contract of the ways to simulate, on a real node: the same transactions must have the same
+// outcomes by all of them, to the code and the message; and in a chain each finds the balances (to
+// the wei), storage, code and nonces that those before it left.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -223,7 +223,8 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 		it("simulates on a state that is no longer the newest", async () => {
 			const wallet = await fundedWallet(chain, ETHER);
 			const at = await nextBlock(chain);
-			// By a mined transaction: what anvil_set… changes, it also changes in the state of the block before.
+			// By a mined transaction: what anvil_set… changes, it also changes in the state of the block
+			// before.
 			const spent = await signed(wallet, { to: SINK, value: (ETHER * 9n) / 10n });
 			await chain.rpc("eth_sendRawTransaction", [bytesToHex(spent.raw)]);
 			await chain.rpc("evm_mine");
@@ -315,7 +316,8 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			assert.deepEqual(codes(outcomes), [...Array(12).fill("ok"), "INSUFFICIENT_FUNDS"]);
 			const last = outcomes[12];
 			assert.match(last?.ok === false ? last.error.message : "", /balance \d+, tx cost \d+, overshot \d+$/);
-			// By halves where the node rejects all at once; two traces a transaction where it is asked one by one.
+			// By halves where the node rejects all at once; two traces a transaction where it is asked
+			// one by one.
 			assert.ok(calls <= (way === "eth_simulateV1" ? 6 : 26), `${calls} calls`);
 		});
 

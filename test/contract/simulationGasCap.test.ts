@@ -1,6 +1,6 @@
-// Chains of one sender that need more gas than go-ethereum gives to one request (`--rpc.gascap`): they are simulated in parts, or
-// not at all, and are never told as failing because of the cap. geth mines them all. Without GETH on recorded answers: see
-// recordedGeth.ts.
+// Chains of one sender that need more gas than go-ethereum gives to one request (`--rpc.gascap`):
+// they are simulated in parts, or not at all, and are never told as failing because of the cap.
+// geth mines them all. Without GETH on recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -21,7 +21,10 @@ import {
 	signed,
 } from "../support/simulationFixture.ts";
 
-/** Uses 11,382,852 gas, whatever it is given: PUSH3 437000, JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 4 JUMPI, STOP. */
+/**
+ * Uses 11,382,852 gas, whatever it is given: PUSH3 437000, JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 4
+ * JUMPI, STOP.
+ */
 const WORKS = addressOf(1);
 /** The same, but reverts if it is given too little. */
 const CHECKS = addressOf(2);

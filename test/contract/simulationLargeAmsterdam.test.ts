@@ -1,6 +1,7 @@
-// Transactions of Amsterdam that need more gas than go-ethereum gives one request as it comes (50 million), most of it for new state
-// (EIP-8037): they are simulated in parts, or not at all, and are never told as failing because of the cap. geth mines them all.
-// Without GETH on recorded answers: see recordedGeth.ts.
+// Transactions of Amsterdam that need more gas than go-ethereum gives one request as it comes (50
+// million), most of it for new state (EIP-8037): they are simulated in parts, or not at all, and
+// are never told as failing because of the cap. geth mines them all. Without GETH on recorded
+// answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -29,7 +30,8 @@ const PAYS = addressOf(3);
 const BURNS = addressOf(4);
 const ALLOC = Object.fromEntries(
 	[
-		// PUSH1 32 CALLDATALOAD; JUMPDEST DUP1 DUP1 PUSH0 CALLDATALOAD ADD SSTORE PUSH1 1 SWAP1 SUB DUP1 PUSH1 3 JUMPI STOP.
+		// PUSH1 32 CALLDATALOAD; JUMPDEST DUP1 DUP1 PUSH0 CALLDATALOAD ADD SSTORE PUSH1 1 SWAP1 SUB
+		// DUP1 PUSH1 3 JUMPI STOP.
 		[FILLS, "0x6020355b80805f3501556001900380600357" + "00"],
 		[PAYS, PAYS_COINBASE],
 		[BURNS, "0x5b5f56"],

@@ -1,5 +1,6 @@
-// Simulations of blocks that have their parent's timestamp, or follow one another faster than seconds: on anvil, which has such blocks,
-// and on go-ethereum, which refuses them. Without GETH on recorded answers: see recordedGeth.ts.
+// Simulations of blocks that have their parent's timestamp, or follow one another faster than
+// seconds: on anvil, which has such blocks, and on go-ethereum, which refuses them. Without GETH on
+// recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -84,7 +85,10 @@ for (const [name, start, isExact] of [
 			};
 		}
 
-		/** The time, behind the parent's, that a transaction sees in `block`, behind `count` others of its sender. */
+		/**
+		 * The time, behind the parent's, that a transaction sees in `block`, behind `count` others of
+		 * its sender.
+		 */
 		async function seen(block: BlockContext, count = 0, gasLimit = 200_000n): Promise<number | string> {
 			const targets = await Promise.all(
 				Array.from({ length: count }, (_, nonce) =>

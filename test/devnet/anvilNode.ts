@@ -1,4 +1,5 @@
-// Builds blocks on anvil: tries them on a second anvil, a fork of the first at its head, and mines through the first one's pool.
+// Builds blocks on anvil: tries them on a second anvil, a fork of the first at its head, and mines
+// through the first one's pool.
 
 import { mineBlock } from "./anvilPool.ts";
 import type {

@@ -1,5 +1,5 @@
-// Makes anvil mine transactions in exactly the given order. A burst empties the pool, fills it with the transactions of one
-// block, mines it on the public chain, and restores the pool.
+// Makes anvil mine transactions in exactly the given order. A burst empties the pool, fills it with
+// the transactions of one block, mines it on the public chain, and restores the pool.
 
 import { isDeepStrictEqual } from "node:util";
 import type { BlockToMine, MiningOutcome, Pushed } from "./buildingNode.ts";
@@ -7,14 +7,15 @@ import { type ChainRpc, readHead, readLatestBlock } from "./chainRpc.ts";
 import { readPool } from "./publicPool.ts";
 
 /**
- * anvil 1.7.1 handles the calls of a batch concurrently: of 1,000 the order was lost, of up to 50 it never was. Batches of 16 are
- * as fast as large ones.
+ * anvil 1.7.1 handles the calls of a batch concurrently: of 1,000 the order was lost, of up to 50
+ * it never was. Batches of 16 are as fast as large ones.
  */
 const PUSH_BATCH = 16;
 
 /**
- * Pushes `transactions`, none of which the pool may hold yet, in order. Returns the hashes of ours in the pending block, in the
- * order in which they will be mined; those that the pool refused or can't mine are missing.
+ * Pushes `transactions`, none of which the pool may hold yet, in order. Returns the hashes of ours
+ * in the pending block, in the order in which they will be mined; those that the pool refused or
+ * can't mine are missing.
  */
 export async function pushInOrder(rpc: ChainRpc, transactions: readonly Pushed[]): Promise<string[]> {
 	if (transactions.length === 0) return [];
@@ -58,12 +59,16 @@ export async function mineBlock(rpc: ChainRpc, options: BlockToMine): Promise<Mi
 		return { outcome: "mined", block, publicTransactions };
 	} finally {
 		await rpc.batch(pool.dropped.map((hash) => ({ method: "anvil_dropTransaction", params: [hash] })));
-		// Those that are in the pool or mined are refused; the others anvil had dropped, for lack of room.
+		// Those that are in the pool or mined are refused; the others anvil had dropped, for lack of
+		// room.
 		await push(rpc, others);
 	}
 }
 
-/** Keeps bursts apart from work that must not see one; of each kind one runs at a time, in order of arrival. */
+/**
+ * Keeps bursts apart from work that must not see one; of each kind one runs at a time, in order of
+ * arrival.
+ */
 export class BurstLock {
 	#last: Promise<unknown> = Promise.resolve();
 	/** True while a burst runs. */

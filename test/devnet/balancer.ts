@@ -1,5 +1,6 @@
-// One port in front of several servers on loopback, as a host's balancer: each new connection goes to the next one that is
-// ready by its /readyz. Bytes are passed on as they are, so that what a client sees is the server's own.
+// One port in front of several servers on loopback, as a host's balancer: each new connection goes
+// to the next one that is ready by its /readyz. Bytes are passed on as they are, so that what a
+// client sees is the server's own.
 
 import { connect, createServer, type Socket } from "node:net";
 import { pause, systemClock } from "../../shared/clock.ts";
@@ -18,7 +19,10 @@ const BACKLOG = 10_000;
 const ASK_AGAIN_MS = 200;
 const ANSWER_MS = 1_000;
 
-/** Listens on `port` (0: a free one) in front of `targets`, which are ports. Throws if the port is taken. */
+/**
+ * Listens on `port` (0: a free one) in front of `targets`, which are ports. Throws if the port is
+ * taken.
+ */
 export async function startBalancer(port: number, targets: readonly number[]): Promise<Balancer> {
 	const ready = new Set<number>();
 	const open = new Set<Socket>();

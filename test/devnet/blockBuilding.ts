@@ -1,5 +1,5 @@
-// Chooses a block's transactions and refunds from the live orders, by trial blocks on another chain, and says why the other
-// orders are left out. The public chain is not touched.
+// Chooses a block's transactions and refunds from the live orders, by trial blocks on another
+// chain, and says why the other orders are left out. The public chain is not touched.
 
 import { keccak256, type Wallet } from "ethers";
 import type { Fork } from "../../shared/ethereum/forks.ts";
@@ -35,10 +35,11 @@ export interface BuiltOrder {
 }
 
 /**
- * Why an order that was live for the block is not in it. `duplicate`: another order brought one of its transactions into the
- * block. `nonceTooLow`: a nonce is used, on the chain or in the block. `nonceGap`: a transaction before it is missing.
- * `reverted`: one reverted that may not. `invalid`: one can't be mined at all (funds, a fee below the base fee). `blockFull`:
- * there was no gas left. `refundFailed`: the recipient does not accept the refund, or its amount did not settle.
+ * Why an order that was live for the block is not in it. `duplicate`: another order brought one of
+ * its transactions into the block. `nonceTooLow`: a nonce is used, on the chain or in the block.
+ * `nonceGap`: a transaction before it is missing. `reverted`: one reverted that may not. `invalid`:
+ * one can't be mined at all (funds, a fee below the base fee). `blockFull`: there was no gas left.
+ * `refundFailed`: the recipient does not accept the refund, or its amount did not settle.
  * `timestamp`: minTimestamp or maxTimestamp.
  */
 export type LeftOutReason =
@@ -79,7 +80,10 @@ interface ChoosingOptions {
 	readonly chainId: bigint;
 	/** Whose rules the block has. */
 	readonly fork: Fork;
-	/** Gas whose cost, at the base fee, each refund pays itself; undefined: what the fork's rules take. */
+	/**
+	 * Gas whose cost, at the base fee, each refund pays itself; undefined: what the fork's rules
+	 * take.
+	 */
 	readonly refundGas: bigint | undefined;
 	/** Addresses (checksummed) with code: a transfer to them may need more gas than to others. */
 	readonly withCode: ReadonlySet<string>;
@@ -99,7 +103,10 @@ interface Entry extends Candidate {
 	tier: number;
 	rank: bigint;
 	net: bigint;
-	/** Fresh until it has succeeded in a trial, or failed alone. One that failed together with others is tried alone next. */
+	/**
+	 * Fresh until it has succeeded in a trial, or failed alone. One that failed together with others
+	 * is tried alone next.
+	 */
 	state: "fresh" | "suspect" | "measured" | "failed";
 	/** Number of times that its refund has changed. */
 	changes: number;
@@ -118,9 +125,15 @@ interface Place extends Placed<Entry> {
 const RANK_SCALE = 1_000_000_000n;
 /** Maximum rounds of measuring: each measures one of the orders that exclude each other. */
 const MAX_ROUNDS = 200;
-/** An order is left out once its refund has changed in this many rounds: its gain then depends on the refund itself. */
+/**
+ * An order is left out once its refund has changed in this many rounds: its gain then depends on
+ * the refund itself.
+ */
 const MAX_REFUND_CHANGES = 5;
-/** For this many rounds only one of the orders that failed together is given up, afterwards all of them. */
+/**
+ * For this many rounds only one of the orders that failed together is given up, afterwards all of
+ * them.
+ */
 const MAX_CHANCES = 12;
 /** Enough for the receive function of a wallet contract. */
 const RECEIVE_GAS = 79_000n;
@@ -137,7 +150,10 @@ class BlockChooser {
 	readonly #entries: readonly Entry[];
 	/** Each transaction's outcome in the last trial with it. */
 	readonly #known = new Map<string, TriedTransaction>();
-	/** Trial results by hashes: if no refund is paid, the measured block is often the one that is built. */
+	/**
+	 * Trial results by hashes: if no refund is paid, the measured block is often the one that is
+	 * built.
+	 */
 	readonly #trials = new Map<string, TriedBlock>();
 	#chances = 0;
 
@@ -169,8 +185,8 @@ class BlockChooser {
 	}
 
 	/**
-	 * Measures fresh orders, together unless they exclude each other, after those that bring their nonces: what an order pays rarely
-	 * depends on the others. Returns false if none is fresh.
+	 * Measures fresh orders, together unless they exclude each other, after those that bring their
+	 * nonces: what an order pays rarely depends on the others. Returns false if none is fresh.
 	 */
 	async #measure(): Promise<boolean> {
 		const open = this.#entries.filter(({ out }) => out === null);
@@ -230,8 +246,8 @@ class BlockChooser {
 	}
 
 	/**
-	 * Those that may fit, by the gas that they used before. If they use less this time, those that were left out are in the next
-	 * round.
+	 * Those that may fit, by the gas that they used before. If they use less this time, those that
+	 * were left out are in the next round.
 	 */
 	#fitting(transactions: readonly Pushed[]): readonly Pushed[] {
 		const { gasLimit, fork } = this.#options;
@@ -254,7 +270,10 @@ class BlockChooser {
 		return tried;
 	}
 
-	/** Notes the transaction at which an order failed. If it may be dropped, the order is tried again without it. */
+	/**
+	 * Notes the transaction at which an order failed. If it may be dropped, the order is tried again
+	 * without it.
+	 */
 	#failureOf(
 		{ candidate, transactions }: Placed<Entry>,
 		tried: TriedBlock,
@@ -277,7 +296,10 @@ class BlockChooser {
 		return null;
 	}
 
-	/** Compares a plan with its trial. Returns true if it works unchanged, else notes what must change. */
+	/**
+	 * Compares a plan with its trial. Returns true if it works unchanged, else notes what must
+	 * change.
+	 */
 	#settle(places: readonly Place[], tried: TriedBlock): boolean {
 		const failed = new Map<Entry, Failure>();
 		let changed = false;
@@ -307,8 +329,9 @@ class BlockChooser {
 	}
 
 	/**
-	 * An order that fails for the first time gets another chance after all others. Of those that fail again only the first is left
-	 * out, since the next may have failed because of it. Left out at once are those without room, and those that fail alone.
+	 * An order that fails for the first time gets another chance after all others. Of those that fail
+	 * again only the first is left out, since the next may have failed because of it. Left out at
+	 * once are those without room, and those that fail alone.
 	 */
 	#giveUp(failed: readonly (readonly [Entry, Failure])[]): void {
 		const hopeful = failed.filter(([{ tier }]) => tier !== LATER);
@@ -321,7 +344,10 @@ class BlockChooser {
 		for (const [entry, failure] of all ? again : again.slice(0, 1)) entry.out = failure;
 	}
 
-	/** The amount of a refund in wei, given what each transaction pays, and whether it makes the recipient's account. */
+	/**
+	 * The amount of a refund in wei, given what each transaction pays, and whether it makes the
+	 * recipient's account.
+	 */
 	#amountOf(refund: OrderRefund, outcomes: TriedBlock, isNew = false): bigint {
 		const { refundGas, baseFee, fork } = this.#options;
 		const { toEmpty, toExisting } = fork.payoutGas;
@@ -329,7 +355,10 @@ class BlockChooser {
 		return amount > 0n ? amount : 0n;
 	}
 
-	/** Whether a refund made its recipient's account, by the gas that it used; if it was not tried, as it was `known`. */
+	/**
+	 * Whether a refund made its recipient's account, by the gas that it used; if it was not tried, as
+	 * it was `known`.
+	 */
 	#isToNew(tried: TriedTransaction | undefined, known = false): boolean {
 		const { toEmpty, toExisting } = this.#options.fork.transferGas;
 		return toEmpty > toExisting && (tried === undefined ? known : tried.gasUsed >= toEmpty);

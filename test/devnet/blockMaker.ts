@@ -1,5 +1,5 @@
-// Builds the chain's next block: chooses it from the order book by trials, and mines it in one burst. It knows no clients and no
-// times.
+// Builds the chain's next block: chooses it from the order book by trials, and mines it in one
+// burst. It knows no clients and no times.
 
 import type { Wallet } from "ethers";
 import type { Clock } from "../../shared/clock.ts";
@@ -27,7 +27,10 @@ export interface BuiltBlock extends MinedBlock {
 	readonly leftOut: readonly LeftOutOrder[];
 	/** The coinbase's gain by the block, in wei, without refunds and their gas. */
 	readonly coinbaseGain: bigint;
-	/** Whether every order's transactions had the same outcome as in the trial; false is a defect, or caused by a test. */
+	/**
+	 * Whether every order's transactions had the same outcome as in the trial; false is a defect, or
+	 * caused by a test.
+	 */
 	readonly asTried: boolean;
 	/** Wall time of the choice and of the burst, in ms. */
 	readonly triedMs: number;
@@ -38,7 +41,10 @@ export interface BuiltBlock extends MinedBlock {
 interface BlockMakerOptions {
 	readonly coinbase: Wallet;
 	readonly chainId: bigint;
-	/** Gas whose cost, at the base fee, each refund pays itself; undefined: what the block's fork takes. */
+	/**
+	 * Gas whose cost, at the base fee, each refund pays itself; undefined: what the block's fork
+	 * takes.
+	 */
 	readonly refundGas: bigint | undefined;
 	/** The timestamp, in Unix seconds, of the block after this head. */
 	readonly nextTimestamp: (head: ChainHead) => number;
@@ -64,7 +70,8 @@ export class BlockMaker {
 
 	/** Builds the block after the head. Throws if the chain fails, or its head moves too often. */
 	async build(): Promise<BuiltBlock> {
-		// Transactions that the chain refuses although the trial accepted them, left out so that they can't stop the chain.
+		// Transactions that the chain refuses although the trial accepted them, left out so that they
+		// can't stop the chain.
 		const refused = new Set<string>();
 		for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
 			const built = await this.#tryBuild(refused);

@@ -1,5 +1,5 @@
-// Sends JSON-RPC calls to a builder, signed with ethers as relays sign them. For the dev builder's tests; the relay has its own
-// client.
+// Sends JSON-RPC calls to a builder, signed with ethers as relays sign them. For the dev builder's
+// tests; the relay has its own client.
 
 import { id, type Wallet } from "ethers";
 import { request } from "undici";
@@ -47,7 +47,10 @@ export class BuilderClient {
 		});
 	}
 
-	/** The header's value for `body`: the signature is over the hex text of the body's hash, not over its bytes. */
+	/**
+	 * The header's value for `body`: the signature is over the hex text of the body's hash, not over
+	 * its bytes.
+	 */
 	async sign(body: string): Promise<string> {
 		return `${this.#wallet.address}:${await this.#wallet.signMessage(id(body))}`;
 	}

@@ -1,5 +1,5 @@
-// The JSON-RPC methods of a builder: reads params into orders, as strictly as real builders, so that tests find a relay's
-// mistakes, and updates the order book. It knows neither blocks nor HTTP.
+// The JSON-RPC methods of a builder: reads params into orders, as strictly as real builders, so
+// that tests find a relay's mistakes, and updates the order book. It knows neither blocks nor HTTP.
 
 import { concat, getAddress, isAddress, keccak256 } from "ethers";
 import { z } from "zod";
@@ -134,7 +134,9 @@ export async function answerCall(
 	}
 }
 
-/** The block that a bundle of `eth_sendBundle` names: the node need not be asked for the next one. */
+/**
+ * The block that a bundle of `eth_sendBundle` names: the node need not be asked for the next one.
+ */
 function namedBlock(params: unknown): number | null {
 	const [bundle] = Array.isArray(params) ? params : [];
 	const named = BUNDLE.shape.blockNumber.safeParse(bundle?.blockNumber);

@@ -1,5 +1,5 @@
-// Records the JSON-RPC calls that a dev builder received, with their answers, so that tests can search and await them. The
-// record is bounded. It does not interpret calls.
+// Records the JSON-RPC calls that a dev builder received, with their answers, so that tests can
+// search and await them. The record is bounded. It does not interpret calls.
 
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
@@ -38,7 +38,10 @@ export type RecordedAnswer =
 /** A method's name, or a predicate. */
 export type RequestFilter = string | ((request: RecordedRequest) => boolean);
 
-/** The record of one builder: it keeps at least the last `limit` requests, and at most twice as many. */
+/**
+ * The record of one builder: it keeps at least the last `limit` requests, and at most twice as
+ * many.
+ */
 export class BuilderRecord {
 	readonly #limit: number;
 	#requests: RecordedRequest[] = [];
@@ -62,7 +65,9 @@ export class BuilderRecord {
 		return this.#requests.filter(predicateOf(filter));
 	}
 
-	/** The first request that matches `filter`, now or within `timeoutMs`. Rejects after that time. */
+	/**
+	 * The first request that matches `filter`, now or within `timeoutMs`. Rejects after that time.
+	 */
 	async wait(filter: RequestFilter, timeoutMs: number): Promise<RecordedRequest> {
 		const takes = predicateOf(filter);
 		let wake = (_: RecordedRequest): void => {};

@@ -1,5 +1,5 @@
-// The HTTP server of a builder: passes JSON-RPC calls to a given function, or applies the faults that are switched on. It knows
-// neither blocks nor orders.
+// The HTTP server of a builder: passes JSON-RPC calls to a given function, or applies the faults
+// that are switched on. It knows neither blocks nor orders.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -30,8 +30,8 @@ export interface BuilderServer {
 }
 
 /**
- * Faults that can be switched on. Of several the first counts, in the order down, hang, httpError, nonsense, reject; `slow` can
- * be combined with any.
+ * Faults that can be switched on. Of several the first counts, in the order down, hang, httpError,
+ * nonsense, reject; `slow` can be combined with any.
  */
 export interface Faults {
 	/** Answers this many ms late; the request takes effect at once. */

@@ -1,6 +1,6 @@
-// Decodes raw transactions for a builder, and recovers the signer of a body. Uses ethers instead of the relay's code, so that both
-// don't share a mistake. Only the two slow steps are native (ethers takes 2 ms and, for six blobs, 126 ms); tests compare them
-// with ethers. It checks no state.
+// Decodes raw transactions for a builder, and recovers the signer of a body. Uses ethers instead of
+// the relay's code, so that both don't share a mistake. Only the two slow steps are native (ethers
+// takes 2 ms and, for six blobs, 126 ms); tests compare them with ethers. It checks no state.
 
 import { getAddress, getBytes, hashMessage, isHexString, Transaction } from "ethers";
 import createKeccakHash from "keccak";
@@ -24,7 +24,9 @@ export interface DecodedTransaction {
 	readonly chainId: bigint | null;
 }
 
-/** Cache, since the same transactions come again for every block, and six blobs take ethers 0.7 s. */
+/**
+ * Cache, since the same transactions come again for every block, and six blobs take ethers 0.7 s.
+ */
 const known = new LRUCache<string, DecodedTransaction>({ maxSize: 64 * 1024 * 1024 });
 
 /** The transaction of `raw` (0x hex, blobs with their sidecar), or null if it is invalid. */
@@ -69,8 +71,8 @@ type SignatureVerdict =
 	| { readonly signer: null; readonly problem: string };
 
 /**
- * Checks `address:signature`, where the signature is an EIP-191 one over the text of the body's keccak256 in hex
- * (0x and 64 digits): that text is signed, not the 32 bytes.
+ * Checks `address:signature`, where the signature is an EIP-191 one over the text of the body's
+ * keccak256 in hex (0x and 64 digits): that text is signed, not the 32 bytes.
  */
 export function checkSignature(header: string | undefined, body: Buffer): SignatureVerdict {
 	if (header === undefined) return { signer: null, problem: "missing signature" };
@@ -88,7 +90,10 @@ export function checkSignature(header: string | undefined, body: Buffer): Signat
 	return { signer, problem: null };
 }
 
-/** The checksummed address whose key made the signature (64 bytes, r and s) of `digest` (32 bytes, hex); null if invalid. */
+/**
+ * The checksummed address whose key made the signature (64 bytes, r and s) of `digest` (32 bytes,
+ * hex); null if invalid.
+ */
 function recoverAddress(digest: string, rs: Uint8Array, recovery: number): string | null {
 	if (recovery !== 0 && recovery !== 1) return null;
 	try {

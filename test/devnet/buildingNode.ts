@@ -1,5 +1,5 @@
-// What a builder needs of its node beside plain JSON-RPC: to try blocks that nobody sees, and to mine one with exactly its
-// transactions. One implementation for anvil, one for go-ethereum.
+// What a builder needs of its node beside plain JSON-RPC: to try blocks that nobody sees, and to
+// mine one with exactly its transactions. One implementation for anvil, one for go-ethereum.
 
 import type { ChainHead, MinedBlock } from "./chainRpc.ts";
 
@@ -18,7 +18,10 @@ export interface TriedTransaction {
 	readonly gain: bigint;
 }
 
-/** The outcome of a trial block: its transactions by hash. Missing ones were refused, or could not be mined. */
+/**
+ * The outcome of a trial block: its transactions by hash. Missing ones were refused, or could not
+ * be mined.
+ */
 export type TriedBlock = ReadonlyMap<string, TriedTransaction>;
 
 /** The terms of the block on a head. */
@@ -36,8 +39,8 @@ export interface BlockToMine extends BlockTerms {
 }
 
 /**
- * The end of mining. `moved`: the head or its terms are not those that were given. `refused`: the chain refuses some
- * transactions (hashes). In both cases nothing was mined.
+ * The end of mining. `moved`: the head or its terms are not those that were given. `refused`: the
+ * chain refuses some transactions (hashes). In both cases nothing was mined.
  */
 export type MiningOutcome =
 	| { readonly outcome: "mined"; readonly block: MinedBlock; readonly publicTransactions: readonly string[] }
@@ -46,10 +49,15 @@ export type MiningOutcome =
 
 /** Serves one caller at a time. */
 export interface BuildingNode {
-	/** The most gas of a trial block, as a multiple of the chain's: with more room more orders are measured at once. */
+	/**
+	 * The most gas of a trial block, as a multiple of the chain's: with more room more orders are
+	 * measured at once.
+	 */
 	readonly trialRoom: bigint;
 	readHead(): Promise<ChainHead>;
-	/** Comes before the trials on a head: they will touch these `addresses`, and hold blobs or not. */
+	/**
+	 * Comes before the trials on a head: they will touch these `addresses`, and hold blobs or not.
+	 */
 	prepare(terms: BlockTerms, addresses: readonly string[], hasBlobs: boolean): Promise<void>;
 	/** Executes `transactions` in a block on the head that is thrown away. */
 	tryBlock(terms: BlockTerms, transactions: readonly Pushed[], gasLimit: bigint): Promise<TriedBlock>;

@@ -1,5 +1,5 @@
-// `node --import tsx test/devnet/chain.ts`: runs the dev chain and its builder alone, for relays that others start
-// (compose.yaml), and prints the settings for them. It starts no relay.
+// `node --import tsx test/devnet/chain.ts`: runs the dev chain and its builder alone, for relays
+// that others start (compose.yaml), and prints the settings for them. It starts no relay.
 
 import { builderRow, type DevSystem, startDevSystem } from "./devSystem.ts";
 import { forkOf } from "./forkChain.ts";

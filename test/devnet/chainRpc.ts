@@ -1,5 +1,5 @@
-// The dev network's JSON-RPC client for anvil, with readers of the head and the latest block. It shares no code with the relay's
-// client, and retries nothing.
+// The dev network's JSON-RPC client for anvil, with readers of the head and the latest block. It
+// shares no code with the relay's client, and retries nothing.
 
 import { Pool } from "undici";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
@@ -44,7 +44,10 @@ export class ChainRpc {
 		return outcome.result;
 	}
 
-	/** Makes many calls in one request, and returns their outcomes in order. anvil keeps the order of up to 30 calls. */
+	/**
+	 * Makes many calls in one request, and returns their outcomes in order. anvil keeps the order of
+	 * up to 30 calls.
+	 */
 	async batch(calls: readonly ChainCall[]): Promise<RpcOutcome[]> {
 		if (calls.length === 0) return [];
 		const answers = await this.#post(calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call })));

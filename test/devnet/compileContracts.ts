@@ -1,5 +1,6 @@
-// Compiles the Solidity sources beside this file to creation code and interfaces. What the compiler says is kept by the hash of
-// what it is asked, and of its version: to load it and to compile takes two seconds.
+// Compiles the Solidity sources beside this file to creation code and interfaces. What the compiler
+// says is kept by the hash of what it is asked, and of its version: to load it and to compile takes
+// two seconds.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -29,7 +30,10 @@ interface CompiledContract {
 	readonly evm: Readonly<Record<"bytecode" | "deployedBytecode", { readonly object: string }>>;
 }
 
-/** The fields of solc's output that are used. https://docs.soliditylang.org/en/latest/using-the-compiler.html */
+/**
+ * The fields of solc's output that are used.
+ * https://docs.soliditylang.org/en/latest/using-the-compiler.html
+ */
 interface Compiled {
 	readonly errors?: readonly { readonly severity: string; readonly formattedMessage: string }[];
 	/** By file and name. */
@@ -48,8 +52,9 @@ export function compileContracts(): Contracts {
 }
 
 /**
- * Compiles the Solidity files of a folder, and returns the contracts by name. `bare`: without the hash of their source behind the
- * code. Throws the compiler's messages, also if there are only warnings.
+ * Compiles the Solidity files of a folder, and returns the contracts by name. `bare`: without the
+ * hash of their source behind the code. Throws the compiler's messages, also if there are only
+ * warnings.
  */
 export function compileFolder(folder: string, bare = false): (name: string) => Contract {
 	const files = readdirSync(folder).filter((name) => name.endsWith(".sol"));

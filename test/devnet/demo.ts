@@ -1,6 +1,7 @@
-// `npm run demo`: plays the market line by line. A user cancels a transaction and swaps through the relay instead, a searcher bids
-// for the place after the swap, and the user gets a refund; then the relay is killed, and boost carries on. Exits with 0 only if
-// every claim held, else with 1 after the line that did not.
+// `npm run demo`: plays the market line by line. A user cancels a transaction and swaps through the
+// relay instead, a searcher bids for the place after the swap, and the user gets a refund; then the
+// relay is killed, and boost carries on. Exits with 0 only if every claim held, else with 1 after
+// the line that did not.
 
 import { formatEther, keccak256, Transaction } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";

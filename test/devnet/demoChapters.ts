@@ -1,5 +1,6 @@
-// The demo's chapters besides the swap: a user cancels a transaction by its hash, the builder drops it, and no block ever has it;
-// and the relay is killed behind boost, which keeps what was acknowledged and later uses the relay again.
+// The demo's chapters besides the swap: a user cancels a transaction by its hash, the builder drops
+// it, and no block ever has it; and the relay is killed behind boost, which keeps what was
+// acknowledged and later uses the relay again.
 
 import { keccak256, Transaction, Wallet } from "ethers";
 import { type BoostStatus, call, type EventsAnswer, page, type StatusAnswer, submit } from "./demoProof.ts";

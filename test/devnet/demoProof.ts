@@ -1,5 +1,6 @@
-// Proves from the chain that a target and the backrun after it were mined as claimed: their block and the payments, and that the
-// relay's own statuses, read over HTTP as users do, agree. The evidence is a node's traces, never the relay.
+// Proves from the chain that a target and the backrun after it were mined as claimed: their block
+// and the payments, and that the relay's own statuses, read over HTTP as users do, agree. The
+// evidence is a node's traces, never the relay.
 
 import { formatEther, id, isCallException, type JsonRpcProvider } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
@@ -143,7 +144,10 @@ export async function proveOrder(stage: Stage, won: WonBid): Promise<Trio> {
 	return { target, backrun, refund };
 }
 
-/** Claims that only the target makes the gain possible: in the state before the block the same backrun reverts. */
+/**
+ * Claims that only the target makes the gain possible: in the state before the block the same
+ * backrun reverts.
+ */
 export async function proveOnlyBehind({ scenario, node }: Stage, { backrun }: Trio): Promise<void> {
 	const sent = await node.getTransaction(backrun.hash);
 	if (sent === null) throw new Error("the backrun is gone");
@@ -161,7 +165,10 @@ export async function proveOnlyBehind({ scenario, node }: Stage, { backrun }: Tr
 	);
 }
 
-/** Claims that the refund is exactly the user's percentage of what the backrun paid; returns what it paid. */
+/**
+ * Claims that the refund is exactly the user's percentage of what the backrun paid; returns what it
+ * paid.
+ */
 export async function proveMoney(
 	stage: Stage,
 	won: WonBid,
@@ -189,7 +196,10 @@ export async function proveMoney(
 	return brought;
 }
 
-/** Claims that the relay's status and events agree with the chain; `bids` is the number of distinct accepted bids. */
+/**
+ * Claims that the relay's status and events agree with the chain; `bids` is the number of distinct
+ * accepted bids.
+ */
 export async function proveAccount(
 	stage: Stage,
 	won: WonBid,
@@ -230,7 +240,10 @@ function parties({ builder, user }: Stage): { readonly coinbase: string; readonl
 	return { coinbase: builder.coinbase.toLowerCase(), user: user.address.toLowerCase() };
 }
 
-/** One call of a `callTracer` trace. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers */
+/**
+ * One call of a `callTracer` trace.
+ * https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers
+ */
 export interface TracedCall {
 	readonly type: string;
 	readonly to?: string;
@@ -244,7 +257,10 @@ async function trace(node: JsonRpcProvider, hash: string): Promise<TracedCall> {
 	return (await node.send("debug_traceTransaction", [hash, { tracer: "callTracer" }])) as TracedCall;
 }
 
-/** Wei that the call and its inner calls transferred to `address`. Failed calls, with all inner calls, don't count. */
+/**
+ * Wei that the call and its inner calls transferred to `address`. Failed calls, with all inner
+ * calls, don't count.
+ */
 export function reached(address: string, call: TracedCall): bigint {
 	if (call.error !== undefined) return 0n;
 	// A delegate or static call moves nothing.

@@ -1,5 +1,6 @@
-// The system of the demo: a chain, a builder, a market, the relay, and later its fallback and boost, each a process whose warnings
-// are read from its log; it stops all that it started. Also prints the demo's lines and checks its claims.
+// The system of the demo: a chain, a builder, a market, the relay, and later its fallback and
+// boost, each a process whose warnings are read from its log; it stops all that it started. Also
+// prints the demo's lines and checks its claims.
 
 import { createInterface } from "node:readline";
 import { formatEther, hexlify, JsonRpcProvider, randomBytes, type Wallet } from "ethers";
@@ -42,7 +43,10 @@ export class Scenario {
 		print(`       ${text}`);
 	}
 
-	/** Checks and prints a claim. If it does not hold, prints what was `found` and throws {@link ScenarioBroken}. */
+	/**
+	 * Checks and prints a claim. If it does not hold, prints what was `found` and throws {@link
+	 * ScenarioBroken}.
+	 */
 	claim(text: string, holds: boolean, found = ""): void {
 		print(`  ${painted(holds ? "ok  " : "FAIL", holds ? "green" : "red", COLOUR)} ${text}`);
 		if (!holds && found !== "") this.tell(`found: ${found}`);
@@ -98,7 +102,9 @@ export class Stops {
 		return this.#stopping !== undefined;
 	}
 
-	/** Must be called as soon as something runs. If stopping has begun, stops it at once and throws. */
+	/**
+	 * Must be called as soon as something runs. If stopping has begun, stops it at once and throws.
+	 */
 	add(stop: () => Promise<void>): void {
 		this.#stops.push(stop);
 		if (!this.begun) return;
@@ -143,7 +149,10 @@ export const REFUND_PERCENT = 90n;
 const SLOT_SECONDS = 2;
 const GWEI = 1_000_000_000n;
 const RECEIVER = "0x00000000000000000000000000000000DeaDBeef";
-/** Boost's default times are for production; here they are shorter to watch, yet long enough for a busy machine. */
+/**
+ * Boost's default times are for production; here they are shorter to watch, yet long enough for a
+ * busy machine.
+ */
 const IMPATIENT = {
 	...{ PROBE_INTERVAL_MS: "100", BREAKER_HOLD_MS: "200", BREAKER_HOLD_MAX_MS: "1000" },
 	PROBE_TIMEOUT_MS: "2000",

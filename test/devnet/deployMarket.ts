@@ -1,5 +1,6 @@
-// Deploys a small market on a dev chain: two pools of the same tokens at the same price, a searcher's contract with capital, and
-// a user with WETH to swap. Run directly, `node --import tsx test/devnet/deployMarket.ts`, it prints a searcher's settings.
+// Deploys a small market on a dev chain: two pools of the same tokens at the same price, a
+// searcher's contract with capital, and a user with WETH to swap. Run directly, `node --import tsx
+// test/devnet/deployMarket.ts`, it prints a searcher's settings.
 
 import { fileURLToPath } from "node:url";
 import { AbiCoder, concat, getCreateAddress, type Interface, keccak256, Wallet } from "ethers";
@@ -40,8 +41,9 @@ const MINED_MS = 30_000;
 const SEND_AGAIN_MS = 100;
 
 /**
- * Sends the contracts to the chain's public mempool, then the transactions that use them, and waits until all are mined, which
- * takes two blocks. Throws if one fails, or if it takes longer than 30 s.
+ * Sends the contracts to the chain's public mempool, then the transactions that use them, and waits
+ * until all are mined, which takes two blocks. Throws if one fails, or if it takes longer than 30
+ * s.
  */
 export async function deployMarket(
 	url: string,
@@ -105,7 +107,10 @@ async function accountOf(rpc: ChainRpc, wallet: Wallet) {
 	};
 }
 
-/** Sends them repeatedly until all are mined: the dev chain's pool may lose one that arrives while a block is built. */
+/**
+ * Sends them repeatedly until all are mined: the dev chain's pool may lose one that arrives while a
+ * block is built.
+ */
 async function mine(rpc: ChainRpc, raws: readonly string[]): Promise<void> {
 	const until = systemClock.monotonic() + MINED_MS / 2;
 	for (;;) {

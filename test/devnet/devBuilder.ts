@@ -1,5 +1,6 @@
-// A builder for the dev chain: serves the builders' JSON-RPC, really builds the block of each slot, and records all requests. It
-// shares no code with the relay but the table of forks, since it would share its mistakes.
+// A builder for the dev chain: serves the builders' JSON-RPC, really builds the block of each slot,
+// and records all requests. It shares no code with the relay but the table of forks, since it would
+// share its mistakes.
 
 import { id, Wallet } from "ethers";
 import { systemClock, type Timer } from "../../shared/clock.ts";
@@ -25,13 +26,22 @@ export interface DevBuilderOptions {
 	readonly name?: string;
 	/** Seconds between two blocks, whole or not. Default: the chain's, else 12. */
 	readonly slotSeconds?: number;
-	/** True: only `buildBlock()` builds blocks (tests). False, the default: one is built in each slot of real time. */
+	/**
+	 * True: only `buildBlock()` builds blocks (tests). False, the default: one is built in each slot
+	 * of real time.
+	 */
 	readonly manual?: boolean;
 	/** False: it only records and answers. Default true. */
 	readonly builds?: boolean;
-	/** False: anvil does not check the proofs of blobs, for which each process needs 4 to 6 CPU seconds once. Default true. */
+	/**
+	 * False: anvil does not check the proofs of blobs, for which each process needs 4 to 6 CPU
+	 * seconds once. Default true.
+	 */
 	readonly checksBlobs?: boolean;
-	/** Gas whose cost, at the base fee, each refund pays itself. Default: what the block's fork takes, which was nothing until Osaka. */
+	/**
+	 * Gas whose cost, at the base fee, each refund pays itself. Default: what the block's fork takes,
+	 * which was nothing until Osaka.
+	 */
 	readonly refundGas?: bigint;
 	/** Requests kept in the record. Default 50,000. */
 	readonly recordLimit?: number;
@@ -104,7 +114,10 @@ export class DevBuilder {
 		return `http://127.0.0.1:${this.#server?.port}`;
 	}
 
-	/** Builds the next block now, after a running build. Throws if this builder builds no blocks, or the chain fails. */
+	/**
+	 * Builds the next block now, after a running build. Throws if this builder builds no blocks, or
+	 * the chain fails.
+	 */
 	buildBlock(): Promise<BuiltBlock> {
 		const maker = this.#works?.maker;
 		if (maker === undefined) return Promise.reject(new Error("this builder builds nothing"));
@@ -129,12 +142,17 @@ export class DevBuilder {
 		return this.#record.list(filter);
 	}
 
-	/** The first recorded or future request that matches `filter`. Rejects after `timeoutMs` (30,000). */
+	/**
+	 * The first recorded or future request that matches `filter`. Rejects after `timeoutMs` (30,000).
+	 */
 	waitForRequest(filter: RequestFilter, timeoutMs = WAIT_MS): Promise<RecordedRequest> {
 		return this.#record.wait(filter, timeoutMs);
 	}
 
-	/** Waits until what has been sent to it so far is recorded: the last calls of a client that was killed may lie unread. */
+	/**
+	 * Waits until what has been sent to it so far is recorded: the last calls of a client that was
+	 * killed may lie unread.
+	 */
 	async catchUp(): Promise<void> {
 		await this.#server?.catchUp();
 	}
@@ -199,7 +217,8 @@ export class DevBuilder {
 		const node = version.startsWith("Geth")
 			? new GethNode(chain)
 			: new AnvilNode(chain, { url: of.url, checksBlobs });
-		// The coinbase must have ether from the start: it pays refunds and their gas, perhaps before it has earned fees.
+		// The coinbase must have ether from the start: it pays refunds and their gas, perhaps before it
+		// has earned fees.
 		const balance = BigInt(String(await chain.call("eth_getBalance", [this.coinbase, "latest"])));
 		if (balance < ONE_ETHER_WEI) await node.fund(this.coinbase, ONE_ETHER_WEI);
 		const slotSeconds = options.slotSeconds ?? of.slotSeconds ?? DEFAULT_SLOT_SECONDS;
@@ -223,8 +242,9 @@ export class DevBuilder {
 	}
 
 	/**
-	 * A page of /dev as JSON, with bigints as hex; null if there is none: GET /dev/state, /dev/requests?method=&after=seq,
-	 * /dev/orders, /dev/blocks?after=number; POST /dev/faults (a `Faults` object), /dev/build (the built block), /dev/reset.
+	 * A page of /dev as JSON, with bigints as hex; null if there is none: GET /dev/state,
+	 * /dev/requests?method=&after=seq, /dev/orders, /dev/blocks?after=number; POST /dev/faults (a
+	 * `Faults` object), /dev/build (the built block), /dev/reset.
 	 */
 	async #answerDev(method: string, { pathname, searchParams }: URL, body: string): Promise<string | null> {
 		const after = Number(searchParams.get("after") ?? 0);

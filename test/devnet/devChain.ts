@@ -1,5 +1,5 @@
-// Starts an anvil chain on loopback with funded accounts. It mines nothing by itself: the dev builder, or a test by RPC, builds
-// its blocks.
+// Starts an anvil chain on loopback with funded accounts. It mines nothing by itself: the dev
+// builder, or a test by RPC, builds its blocks.
 
 import { HDNodeWallet, Mnemonic, Wallet } from "ethers";
 import { type ChainCall, ChainRpc, type RpcOutcome } from "./chainRpc.ts";
@@ -23,7 +23,9 @@ export interface DevChainOptions {
 	readonly chainId?: number;
 }
 
-/** One of the chain's funded accounts; the keys are those of the well-known "test … junk" mnemonic. */
+/**
+ * One of the chain's funded accounts; the keys are those of the well-known "test … junk" mnemonic.
+ */
 interface DevAccount {
 	/** Checksummed. */
 	readonly address: string;
@@ -34,7 +36,10 @@ interface DevAccount {
 /** A running chain. */
 export type DevChain = Awaited<ReturnType<typeof startDevChain>>;
 
-/** The mnemonic of every Ethereum dev chain. Its keys are public, so they must never hold real ether. */
+/**
+ * The mnemonic of every Ethereum dev chain. Its keys are public, so they must never hold real
+ * ether.
+ */
 const DEV_MNEMONIC = "test test test test test test test test test test test junk";
 
 /** Its first accounts, since ethers takes 70 ms to derive ten. */
@@ -81,7 +86,10 @@ const FIRST_ACCOUNTS: readonly DevAccount[] = [
 	},
 ];
 
-/** Arguments of every anvil in the dev network: it mines only on request, with transactions in order of arrival. */
+/**
+ * Arguments of every anvil in the dev network: it mines only on request, with transactions in order
+ * of arrival.
+ */
 export const ANVIL_FLAGS: readonly string[] = [
 	"--no-mining",
 	"--order",
@@ -140,8 +148,8 @@ export async function startDevChain(options: DevChainOptions = {}) {
 		/** Takes a snapshot for {@link revert}. */
 		snapshot: async (): Promise<string> => String(await rpc.call("evm_snapshot")),
 		/**
-		 * Goes back to a snapshot, as a reorganisation would. Also restores the next base fee, which anvil 1.7.1's evm_revert
-		 * leaves unchanged.
+		 * Goes back to a snapshot, as a reorganisation would. Also restores the next base fee, which
+		 * anvil 1.7.1's evm_revert leaves unchanged.
 		 */
 		revert: (snapshot: string): Promise<void> => revert(rpc, snapshot),
 		/** Stops anvil and waits until it is gone. May be called again. */
@@ -162,7 +170,10 @@ export function devAccounts(count: number): readonly DevAccount[] {
 	});
 }
 
-/** After a revert anvil keeps the next base fee of the removed blocks; this sets that of the new head's child. */
+/**
+ * After a revert anvil keeps the next base fee of the removed blocks; this sets that of the new
+ * head's child.
+ */
 async function revert(rpc: ChainRpc, snapshot: string): Promise<void> {
 	if ((await rpc.call("evm_revert", [snapshot])) !== true)
 		throw new Error("anvil does not know that snapshot");
@@ -174,7 +185,10 @@ async function revert(rpc: ChainRpc, snapshot: string): Promise<void> {
 	await rpc.call("anvil_setNextBlockBaseFeePerGas", [`0x${next.toString(16)}`]);
 }
 
-/** EIP-1559: the base fee of the block after one with `baseFee` (wei) that used `used` gas of a `target`. */
+/**
+ * EIP-1559: the base fee of the block after one with `baseFee` (wei) that used `used` gas of a
+ * `target`.
+ */
 function nextBaseFee(baseFee: bigint, used: bigint, target: bigint): bigint {
 	if (used === target) return baseFee;
 	if (used < target) return baseFee - (baseFee * (target - used)) / target / 8n;

@@ -1,4 +1,5 @@
-// Starts a dev chain with a dev builder, makes the settings for a relay and boost on it, and runs these as child processes.
+// Starts a dev chain with a dev builder, makes the settings for a relay and boost on it, and runs
+// these as child processes.
 
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -89,8 +90,8 @@ export function relaySettings({ chain, builder, folder }: DevSystem): Readonly<R
 }
 
 /**
- * The fallback's settings, without PORT: another identity at the same builder, and its own data. It shares no secret with
- * boost, like a third party's relay.
+ * The fallback's settings, without PORT: another identity at the same builder, and its own data. It
+ * shares no secret with boost, like a third party's relay.
  */
 export function fallbackSettings(system: DevSystem): Readonly<Record<string, string>> {
 	return { ...relaySettings(system), DATA_DIR: join(system.folder, "fallback") };
@@ -127,7 +128,10 @@ export function startQuietServer(
 	return spawn(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], env });
 }
 
-/** Waits until the process at `url` is ready, and returns true; false if it ends, or is not ready within `ms` (30,000). */
+/**
+ * Waits until the process at `url` is ready, and returns true; false if it ends, or is not ready
+ * within `ms` (30,000).
+ */
 export async function isReady(url: string, server: ChildProcess, ms = READY_MS): Promise<boolean> {
 	const until = systemClock.monotonic() + ms;
 	while (systemClock.monotonic() < until && !isGone(server)) {

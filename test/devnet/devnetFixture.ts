@@ -1,4 +1,5 @@
-// The fixture of tests of the dev network itself: a chain and a builder, sample transactions and tiny contracts, without a relay.
+// The fixture of tests of the dev network itself: a chain and a builder, sample transactions and
+// tiny contracts, without a relay.
 
 import { id, keccak256, Wallet } from "ethers";
 import type { BuiltBlock } from "./blockMaker.ts";
@@ -53,7 +54,10 @@ export async function startFixture(
 		clientOf,
 		/** The nonce at the head. */
 		nonce,
-		/** A sample transaction of one of the chain's accounts. Default nonce: the account's at the head. */
+		/**
+		 * A sample transaction of one of the chain's accounts. Default nonce: the account's at the
+		 * head.
+		 */
 		from: async (account: number, fields: SampleFields = {}): Promise<Sample> => {
 			const wallet = chain.wallet(account);
 			return sample(wallet, { nonce: await nonce(wallet.address), ...fields });
@@ -112,7 +116,9 @@ export interface Sample {
 	readonly from: string;
 }
 
-/** A signed EIP-1559 transaction of the dev chain; by default it sends 1 wei with a tip of 1 gwei. */
+/**
+ * A signed EIP-1559 transaction of the dev chain; by default it sends 1 wei with a tip of 1 gwei.
+ */
 export async function sample(wallet: Wallet, fields: SampleFields = {}): Promise<Sample> {
 	const raw = await wallet.signTransaction({
 		type: 2,

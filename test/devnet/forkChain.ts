@@ -1,4 +1,5 @@
-// The dev chain with the fork that FORK names: on anvil where it has that fork, else on the go-ethereum that GETH names.
+// The dev chain with the fork that FORK names: on anvil where it has that fork, else on the
+// go-ethereum that GETH names.
 
 import { FORKS, type Fork, forkShownBy } from "../../shared/ethereum/forks.ts";
 import { DEV_COINBASE_ALLOC } from "./devBuilder.ts";
@@ -19,7 +20,10 @@ interface ForkChainOptions {
 const GAS_LIMIT = 200_000_000;
 const HAS_FORK = "Set GETH to a go-ethereum that has it, 1.17.8 or later, for example GETH=$HOME/go/bin/geth";
 
-/** The fork that FORK names, in any case; undefined if it is not set. Throws if there is none of that name. */
+/**
+ * The fork that FORK names, in any case; undefined if it is not set. Throws if there is none of
+ * that name.
+ */
 export function forkOf(env: Readonly<Record<string, string | undefined>>): Fork | undefined {
 	const name = env.FORK?.trim().toLowerCase() ?? "";
 	const fork = FORKS.find((one) => one.name.toLowerCase() === name);

@@ -3,14 +3,17 @@
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
 
-/** Below the ports that systems assign for port 0 and outgoing connections, so that nobody else gets it before its use. */
+/**
+ * Below the ports that systems assign for port 0 and outgoing connections, so that nobody else gets
+ * it before its use.
+ */
 const FIRST = 12_000;
 const COUNT = 18_000;
 let latest = Math.floor(Math.random() * COUNT);
 
 /**
- * Never the same port twice, neither in a process nor in two that run at the same time: one that is free now may be that of a server
- * which is down for a moment, or is not up yet.
+ * Never the same port twice, neither in a process nor in two that run at the same time: one that is
+ * free now may be that of a server which is down for a moment, or is not up yet.
  */
 export async function freePort(): Promise<number> {
 	for (;;) {
@@ -20,7 +23,10 @@ export async function freePort(): Promise<number> {
 	}
 }
 
-/** Keeps the port from other processes that look for one, for as long as this one lives: by UDP's port of that number. */
+/**
+ * Keeps the port from other processes that look for one, for as long as this one lives: by UDP's
+ * port of that number.
+ */
 function claims(port: number): Promise<boolean> {
 	const socket = createSocket("udp4");
 	return new Promise((resolve) => {

@@ -1,6 +1,6 @@
-// Starts a chain of the go-ethereum that the environment variable GETH names, with mainnet's forks up to BPO2, or Amsterdam
-// too. It has no peers, and mines only when it is told to, in the given order. Without GETH the tests use recorded answers
-// (test/support/recordedGeth.ts).
+// Starts a chain of the go-ethereum that the environment variable GETH names, with mainnet's forks
+// up to BPO2, or Amsterdam too. It has no peers, and mines only when it is told to, in the given
+// order. Without GETH the tests use recorded answers (test/support/recordedGeth.ts).
 
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -21,7 +21,10 @@ export interface GethOptions {
 	readonly port?: number;
 	/** Seconds between two blocks, 1 at least. Default 12. */
 	readonly slotSeconds?: number;
-	/** Whether the Amsterdam fork, after BPO2, is active; or the Unix time in seconds from which it is. */
+	/**
+	 * Whether the Amsterdam fork, after BPO2, is active; or the Unix time in seconds from which it
+	 * is.
+	 */
 	readonly amsterdam?: boolean | number;
 	/** Gas of a block. Default 60,000,000. */
 	readonly gasLimit?: number;
@@ -45,7 +48,9 @@ export interface GenesisAccount {
 
 /** A block to be mined on the head. */
 export interface GethBlock {
-	/** Exactly these raw transactions, in this order; all must be valid. Default: those in the pool. */
+	/**
+	 * Exactly these raw transactions, in this order; all must be valid. Default: those in the pool.
+	 */
 	readonly txs?: readonly string[];
 	/** Seconds. Default: a slot after the head. */
 	readonly timestamp?: number;
@@ -55,8 +60,9 @@ export interface GethBlock {
 }
 
 /**
- * A running geth with the accounts of the dev chain. `snapshot` and `revert` go back to blocks by number. `fund` gives nothing: what
- * accounts hold is said by `alloc`, and it only makes sure of that.
+ * A running geth with the accounts of the dev chain. `snapshot` and `revert` go back to blocks by
+ * number. `fund` gives nothing: what accounts hold is said by `alloc`, and it only makes sure of
+ * that.
  */
 export interface GethChain extends DevChain {
 	/** Mines a block, and returns its hash. Throws if geth refuses one of `txs`. */
@@ -163,7 +169,10 @@ async function attributesOf(
 	};
 }
 
-/** The attributes of a block for geth's `testing` methods, with its number as that of its slot (EIP-7843, since Amsterdam). */
+/**
+ * The attributes of a block for geth's `testing` methods, with its number as that of its slot
+ * (EIP-7843, since Amsterdam).
+ */
 export function payloadAttributes(
 	number: number,
 	timestamp: number,
@@ -187,7 +196,9 @@ const BLOB_SCHEDULE = {
 	bpo2: { target: 14, max: 21, baseFeeUpdateFraction: 11_684_671 },
 };
 
-/** geth's own dev genesis has the system contracts of its forks; which forks are on is said here. */
+/**
+ * geth's own dev genesis has the system contracts of its forks; which forks are on is said here.
+ */
 function genesisOf(geth: string, options: GethOptions): object {
 	const dumped = execFileSync(geth, ["--dev", "dumpgenesis"], { stdio: "pipe", maxBuffer: 10_000_000 });
 	const { config, ...dev } = JSON.parse(String(dumped)) as {

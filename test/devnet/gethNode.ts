@@ -1,5 +1,6 @@
-// Builds blocks on a go-ethereum that serves `testing` and `debug`: it executes blocks that are not in its chain, and mines given
-// transactions without its pool, so that private ones are never in it.
+// Builds blocks on a go-ethereum that serves `testing` and `debug`: it executes blocks that are not
+// in its chain, and mines given transactions without its pool, so that private ones are never in
+// it.
 
 import { decodeRlp, encodeRlp, toBeHex, ZeroHash } from "ethers";
 import type {
@@ -14,7 +15,10 @@ import { type ChainHead, type ChainRpc, readLatestBlock } from "./chainRpc.ts";
 import { payloadAttributes } from "./gethChain.ts";
 import { readPool } from "./publicPool.ts";
 
-/** The fields of a built block that are read here, as 0x hex: the execution payload of the engine API. */
+/**
+ * The fields of a built block that are read here, as 0x hex: the execution payload of the engine
+ * API.
+ */
 interface Payload {
 	readonly blockNumber: string;
 	readonly gasLimit: string;
@@ -131,7 +135,10 @@ export class GethNode implements BuildingNode {
 		return { kept, payload };
 	}
 
-	/** How many of `next` geth accepts before the first that it refuses: it does not say which one that is. */
+	/**
+	 * How many of `next` geth accepts before the first that it refuses: it does not say which one
+	 * that is.
+	 */
 	async #mostOf(
 		terms: BlockTerms,
 		first: readonly Pushed[],
@@ -161,7 +168,10 @@ function attributesOf({ head, timestamp, coinbase }: BlockTerms): object {
 	return payloadAttributes(head.number + 1, timestamp, { coinbase });
 }
 
-/** The block in RLP, as geth executes it: with zeros for the roots and hashes of its content, which it does not check here. */
+/**
+ * The block in RLP, as geth executes it: with zeros for the roots and hashes of its content, which
+ * it does not check here.
+ */
 function blockOf({ head, coinbase, timestamp }: BlockTerms, payload: Payload): string {
 	const number = (value: string | number) => (BigInt(value) === 0n ? "0x" : toBeHex(value));
 	const header = [

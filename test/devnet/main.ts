@@ -1,6 +1,7 @@
-// `npm start`: runs the whole system on this machine: a dev chain, a dev builder that really builds its blocks, a
-// relay, another one as the fallback, and boost in front of both, each a process of its own. With RELAYS or BOOSTS set:
-// several of them on one PostgreSQL. With ETH_RPC_URL set: relay and boost alone, against that node.
+// `npm start`: runs the whole system on this machine: a dev chain, a dev builder that really builds
+// its blocks, a relay, another one as the fallback, and boost in front of both, each a process of
+// its own. With RELAYS or BOOSTS set: several of them on one PostgreSQL. With ETH_RPC_URL set:
+// relay and boost alone, against that node.
 
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -30,15 +31,24 @@ import { START_PORTS, START_SETTINGS, type StartLayout, type StartPort, startLay
 const COLOUR = usesColour(process.stdout);
 /** With a LOG_LEVEL the processes' log lines are printed; without one they are narrated. */
 const TELLS = !isSet("LOG_LEVEL");
-/** Nothing is narrated after a stop: Ctrl-C reaches all processes at once, and each would report that the others are gone. */
+/**
+ * Nothing is narrated after a stop: Ctrl-C reaches all processes at once, and each would report
+ * that the others are gone.
+ */
 let stopping = false;
-/** From then on, one of several that ends by itself is started again; at the start it stops everything. */
+/**
+ * From then on, one of several that ends by itself is started again; at the start it stops
+ * everything.
+ */
 let started = false;
 /** The time before a killed relay is started again, so that one can watch boost without it. */
 const AWAY_MS = 15_000;
 /** Of PostgreSQL: room for the most that can be started. */
 const MOST_CONNECTIONS = 120;
-/** How long the second and further ones of a kind have to become ready before the addresses are printed. */
+/**
+ * How long the second and further ones of a kind have to become ready before the addresses are
+ * printed.
+ */
 const FURTHER_READY_MS = 2_000;
 
 /** A relay or boost to start. */
@@ -99,7 +109,8 @@ async function main(): Promise<void> {
 		process.exit(code);
 	};
 	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop(0));
-	// Boost starts last: it would treat a relay that is not ready yet as down. Of several the first is ready before the others.
+	// Boost starts last: it would treat a relay that is not ready yet as down. Of several the first
+	// is ready before the others.
 	const waiting: Server[] = [];
 	for (const [some, ms] of [
 		[[...relays.slice(0, 1), ...fallback], undefined],
@@ -121,7 +132,10 @@ async function main(): Promise<void> {
 	for (const { at } of waiting) print(`${at.owner} is not ready yet: see ${urlOf(at)}/readyz`);
 }
 
-/** One port for all relays; and a new database, or that of DATABASE_URL beside a node that is not ours. */
+/**
+ * One port for all relays; and a new database, or that of DATABASE_URL beside a node that is not
+ * ours.
+ */
 async function startShared({ relays, balancer }: StartLayout): Promise<Shared> {
 	const given = isSet("ETH_RPC_URL") ? process.env.DATABASE_URL : undefined;
 	if (given === undefined) print("Starting PostgreSQL …");
@@ -227,7 +241,10 @@ async function portsAreFree(ports: readonly StartPort[]): Promise<void> {
 	if (taken.length > 0) throw new Error(taken.join("\nnpm start: "));
 }
 
-/** Starts again a killed relay, and any of several, as a host does; if anything else ends, stops everything. */
+/**
+ * Starts again a killed relay, and any of several, as a host does; if anything else ends, stops
+ * everything.
+ */
 async function keep(server: Server, stop: (code: number) => Promise<void>): Promise<void> {
 	const { name, at, isSpare } = server;
 	for (;;) {

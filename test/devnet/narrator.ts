@@ -1,4 +1,5 @@
-// Turns the logs of relay and boost into readable lines about transactions and boost's breakers, with colours on a terminal.
+// Turns the logs of relay and boost into readable lines about transactions and boost's breakers,
+// with colours on a terminal.
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -38,7 +39,10 @@ export function usesColour(stream: NodeJS.WriteStream): boolean {
 	return stream.isTTY === true && (process.env.NO_COLOR ?? "") === "";
 }
 
-/** The text of a line of `who`'s log ("the relay", "the fallback", "boost 2"); null if it is of no interest. */
+/**
+ * The text of a line of `who`'s log ("the relay", "the fallback", "boost 2"); null if it is of no
+ * interest.
+ */
 function told(who: string, text: string, reasons: Narration["reasons"]): string | null {
 	const line = parsed(text);
 	if (line === null) return text === "" ? null : `${who}: ${text}`;

@@ -1,5 +1,5 @@
-// Runs a node as a process on loopback that ends with the test process: anvil, from the binary of its npm package, or
-// go-ethereum.
+// Runs a node as a process on loopback that ends with the test process: anvil, from the binary of
+// its npm package, or go-ethereum.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -33,8 +33,9 @@ interface NodeProgram {
 const START_MS = 20_000;
 
 /**
- * The shell becomes the node by exec, with the same pid, so signals reach it. A background reader of our pipe kills the node when
- * the pipe closes without a line, as happens when we die, even by SIGKILL; it then removes the node's folder.
+ * The shell becomes the node by exec, with the same pid, so signals reach it. A background reader
+ * of our pipe kills the node when the pipe closes without a line, as happens when we die, even by
+ * SIGKILL; it then removes the node's folder.
  */
 const SUPERVISED = `folder=$1; shift; exec 3<&0
 { read -r _ <&3 || kill -9 $$; rm -rf "$folder"; } >/dev/null 2>&1 &
@@ -51,7 +52,8 @@ export async function startNode(program: NodeProgram): Promise<NodeProcess> {
 	const gone = new Promise<void>((resolve) => {
 		child.once("error", () => resolve());
 		child.once("exit", () => {
-			// A word, so that the reader of the pipe ends without killing: the pid may be another's by now.
+			// A word, so that the reader of the pipe ends without killing: the pid may be another's by
+			// now.
 			child.stdin.end("\n");
 			resolve();
 		});
@@ -67,7 +69,8 @@ export async function startNode(program: NodeProgram): Promise<NodeProcess> {
 		const port = await withDeadline(systemClock, `start of ${program.name}`, START_MS, () =>
 			portOf(program, child, gone),
 		);
-		// From here on it shall not keep us alive: a test that failed before its stop() could never end.
+		// From here on it shall not keep us alive: a test that failed before its stop() could never
+		// end.
 		for (const handle of [child, child.stdin, child.stdout, child.stderr]) unref(handle);
 		return { port, url: `http://127.0.0.1:${port}`, pid: child.pid ?? 0, gone, stop };
 	} catch (thrown) {

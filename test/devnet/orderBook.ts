@@ -1,5 +1,5 @@
-// Keeps a builder's orders, which are bundles and private transactions, applies cancels, and lists the orders that are live for a
-// block. It neither parses requests nor uses a chain.
+// Keeps a builder's orders, which are bundles and private transactions, applies cancels, and lists
+// the orders that are live for a block. It neither parses requests nor uses a chain.
 
 import type { DecodedTransaction } from "./builderTransactions.ts";
 
@@ -13,7 +13,10 @@ export interface OrderTransaction extends DecodedTransaction {
 
 /** A part of what an order pays, to be refunded after it. */
 export interface OrderRefund {
-	/** Share of the gain in millionths: 1 percent is 10,000, so the product of two percentages is exact. */
+	/**
+	 * Share of the gain in millionths: 1 percent is 10,000, so the product of two percentages is
+	 * exact.
+	 */
 	readonly millionths: bigint;
 	/** Checksummed. */
 	readonly recipient: string;
@@ -28,7 +31,10 @@ export interface NewOrder {
 	readonly method: string;
 	/** Time of arrival, in Unix ms. */
 	readonly at: number;
-	/** The signer of the request, checksummed; null for unsigned requests, if the builder accepts them. */
+	/**
+	 * The signer of the request, checksummed; null for unsigned requests, if the builder accepts
+	 * them.
+	 */
 	readonly signer: string | null;
 	readonly uuid: string | null;
 	/** keccak256 of the concatenated hashes; for a private transaction its hash. */
@@ -62,17 +68,24 @@ type MutableOrder = { -readonly [K in keyof Order]: Order[K] };
 
 /** Number of finished orders that {@link OrderBook.all} still returns. */
 const KEPT_ORDERS = 50_000;
-/** Landed and expired orders can become live again by reorganisations of at most this many blocks. */
+/**
+ * Landed and expired orders can become live again by reorganisations of at most this many blocks.
+ */
 const REORG_BLOCKS = 8;
 
 /** All orders of one builder. */
 export class OrderBook {
 	#all: MutableOrder[] = [];
-	/** Orders that may still land, or land again after a reorganisation, by signer and uuid or hash. */
+	/**
+	 * Orders that may still land, or land again after a reorganisation, by signer and uuid or hash.
+	 */
 	readonly #current = new Map<string, MutableOrder>();
 	#lastId = 0;
 
-	/** Adds an order, which replaces an earlier one with the same key; returns the replaced one's id if it was live. */
+	/**
+	 * Adds an order, which replaces an earlier one with the same key; returns the replaced one's id
+	 * if it was live.
+	 */
 	add(order: NewOrder): { readonly id: number; readonly replaced: number | null } {
 		const name = nameOf(order);
 		const replaced = this.#end(name, "replaced");
@@ -101,8 +114,8 @@ export class OrderBook {
 	}
 
 	/**
-	 * The orders that are live for block `next`, oldest first. Makes orders that landed in a block of `gone` (hashes) live again,
-	 * and expires those whose range has ended.
+	 * The orders that are live for block `next`, oldest first. Makes orders that landed in a block of
+	 * `gone` (hashes) live again, and expires those whose range has ended.
 	 */
 	liveFor(next: number, gone: ReadonlySet<string>): Order[] {
 		const live: Order[] = [];
@@ -119,8 +132,8 @@ export class OrderBook {
 	}
 
 	/**
-	 * Marks orders as landed: those that the block was built of, and those whose transactions are all in it through other
-	 * orders.
+	 * Marks orders as landed: those that the block was built of, and those whose transactions are all
+	 * in it through other orders.
 	 */
 	landed(built: ReadonlySet<number>, block: LandedBlock, hashes: ReadonlySet<string>): void {
 		for (const order of this.#current.values()) {

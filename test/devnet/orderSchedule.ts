@@ -1,4 +1,5 @@
-// Sorts orders into a block by what they pay, so that every nonce fits, and says why the others are left out. A pure function.
+// Sorts orders into a block by what they pay, so that every nonce fits, and says why the others are
+// left out. A pure function.
 
 import type { Order, OrderTransaction } from "./orderBook.ts";
 
@@ -29,10 +30,11 @@ export interface Unplaced {
 }
 
 /**
- * Places candidates one by one. An order waits until another one brings the nonce before its own, as builders do
- * it. Only one of the orders that begin with the same transaction can be in the block: the one that leaves the builder most, and
- * of equal ones the one with most transactions. So a target with a backrun goes before the target alone, and the backrun that
- * pays most before the others. `unplaced` is by the order's id.
+ * Places candidates one by one. An order waits until another one brings the nonce before its own,
+ * as builders do it. Only one of the orders that begin with the same transaction can be in the
+ * block: the one that leaves the builder most, and of equal ones the one with most transactions. So
+ * a target with a backrun goes before the target alone, and the backrun that pays most before the
+ * others. `unplaced` is by the order's id.
  */
 export function schedule<C extends Candidate>(
 	candidates: readonly C[],
@@ -85,7 +87,10 @@ function isBetter(one: Candidate, other: Candidate): boolean {
 	return one.net === other.net ? mine.length > theirs.length : one.net > other.net;
 }
 
-/** The candidate's transactions at this point, or why it does not fit. Drops droppable transactions whose nonce does not fit. */
+/**
+ * The candidate's transactions at this point, or why it does not fit. Drops droppable transactions
+ * whose nonce does not fit.
+ */
 function fitOf(
 	{ order, dropped }: Candidate,
 	nonces: ReadonlyMap<string, number>,

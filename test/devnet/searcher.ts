@@ -1,6 +1,6 @@
-// A searcher to start from: `node --import tsx test/devnet/searcher.ts`, with the relay's address, a node, a key and
-// three contracts from the environment. It prints a line for each event, and exits with 1 when its connection to the
-// relay closes, so that a supervisor restarts it.
+// A searcher to start from: `node --import tsx test/devnet/searcher.ts`, with the relay's address,
+// a node, a key and three contracts from the environment. It prints a line for each event, and
+// exits with 1 when its connection to the relay closes, so that a supervisor restarts it.
 
 import { fileURLToPath } from "node:url";
 import { formatEther, getAddress, JsonRpcProvider, Wallet } from "ethers";
@@ -30,7 +30,10 @@ export interface RunningSearcher {
 	stop(): Promise<void>;
 }
 
-/** Starts a searcher; calls `tell` for everything that it does. Rejects if relay, node or contracts can't be reached. */
+/**
+ * Starts a searcher; calls `tell` for everything that it does. Rejects if relay, node or contracts
+ * can't be reached.
+ */
 export async function startSearcher(
 	settings: SearcherSettings,
 	{ clock, tell }: { readonly clock: Clock; readonly tell: (news: SearcherNews) => void },

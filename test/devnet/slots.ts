@@ -1,5 +1,5 @@
-// The dev network's slots: how long they are by SLOT_MS or SLOT_SECONDS, the setting for those who follow the chain, and the timestamps
-// of its blocks.
+// The dev network's slots: how long they are by SLOT_MS or SLOT_SECONDS, the setting for those who
+// follow the chain, and the timestamps of its blocks.
 
 import { systemClock } from "../../shared/clock.ts";
 import type { ChainHead } from "./chainRpc.ts";
@@ -11,7 +11,10 @@ const EXPECTED = {
 	SLOT_SECONDS: "expected seconds, 1 to 60, for example SLOT_SECONDS=2",
 } as const;
 
-/** Seconds, whole or not, by the settings in `env`; two if none is set. Throws if one is not valid, or both differ. */
+/**
+ * Seconds, whole or not, by the settings in `env`; two if none is set. Throws if one is not valid,
+ * or both differ.
+ */
 export function slotSecondsOf(env: Readonly<Record<string, string | undefined>>): number {
 	const ms = numberOf(env, "SLOT_MS", 250);
 	const seconds = numberOf(env, "SLOT_SECONDS", 1);
@@ -41,8 +44,9 @@ export function slotSetting(slotSeconds: number): readonly [string, string] {
 }
 
 /**
- * The timestamp, in Unix seconds, of the block after a head: whole seconds of a time that goes on by a slot each, so below a second
- * several blocks have one. After a pause of the machine real time has run ahead; with `manual` the chain's own time is all there is.
+ * The timestamp, in Unix seconds, of the block after a head: whole seconds of a time that goes on
+ * by a slot each, so below a second several blocks have one. After a pause of the machine real time
+ * has run ahead; with `manual` the chain's own time is all there is.
  */
 export function timestamps(slotSeconds: number, manual: boolean): (head: ChainHead) => number {
 	const slotMs = Math.round(slotSeconds * 1_000);

@@ -1,4 +1,5 @@
-// How many relays and boosts `npm start` runs, and on which ports, by its settings. Its help and the README have them from here.
+// How many relays and boosts `npm start` runs, and on which ports, by its settings. Its help and
+// the README have them from here.
 
 /** A port of `npm start`, with the setting that changes it. */
 export interface StartPort {
@@ -25,7 +26,10 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const MOST_RELAYS = 8;
 const MOST_BOOSTS = 4;
-/** The default of each further relay or boost is so many ports behind the one before: 8080, 8090, 8100. */
+/**
+ * The default of each further relay or boost is so many ports behind the one before: 8080, 8090,
+ * 8100.
+ */
 const STEP = 10;
 
 /** The ports by their owners: the setting, its default, and who listens there. */

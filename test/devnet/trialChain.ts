@@ -1,5 +1,5 @@
-// Tries blocks by mining them on a second anvil, a fork of the dev chain at its head, and reads what each transaction paid to the
-// coinbase. The dev chain itself is only read.
+// Tries blocks by mining them on a second anvil, a fork of the dev chain at its head, and reads
+// what each transaction paid to the coinbase. The dev chain itself is only read.
 
 import { concat, sha256, ZeroHash } from "ethers";
 import { pushInOrder } from "./anvilPool.ts";
@@ -32,8 +32,9 @@ export class TrialChain {
 		const chain = new ChainRpc(upstream);
 		const info = (await chain.call("anvil_nodeInfo")) as { hardFork: string };
 		await chain.close();
-		// No cache on disk: it is kept by chain id and block number, and every dev chain has the same ones. No
-		// accounts: anvil would give its own their 10,000 ETH again, whatever they have on the chain.
+		// No cache on disk: it is kept by chain id and block number, and every dev chain has the same
+		// ones. No accounts: anvil would give its own their 10,000 ETH again, whatever they have on the
+		// chain.
 		const fork = ["--fork-url", upstream, "--no-storage-caching", "--no-rate-limit", "--accounts", "0"];
 		const anvil = await startAnvil(0, [...ANVIL_FLAGS, "--hardfork", info.hardFork.toLowerCase(), ...fork]);
 		const trial = new TrialChain(upstream, anvil);
@@ -42,8 +43,8 @@ export class TrialChain {
 	}
 
 	/**
-	 * Forks the chain again at `terms.head`, so that cheat codes and reorganisations count, and fetches the accounts that will
-	 * be needed, since fetching them one by one during mining is slow.
+	 * Forks the chain again at `terms.head`, so that cheat codes and reorganisations count, and
+	 * fetches the accounts that will be needed, since fetching them one by one during mining is slow.
 	 */
 	async reset({ head, coinbase }: BlockTerms, addresses: readonly string[]): Promise<void> {
 		await this.#rpc.call("anvil_dropAllTransactions");
@@ -62,7 +63,9 @@ export class TrialChain {
 		return ready(this.#rpc);
 	}
 
-	/** Mines `transactions` in a block on the forked head, reads the outcome, and reverts the block. */
+	/**
+	 * Mines `transactions` in a block on the forked head, reads the outcome, and reverts the block.
+	 */
 	async tryBlock(
 		terms: BlockTerms,
 		transactions: readonly Pushed[],
@@ -83,7 +86,8 @@ export class TrialChain {
 		const tag = quantity(block.number);
 		const [receipts, traces] = (await rpc.all([
 			{ method: "eth_getBlockReceipts", params: [tag] },
-			// State diffs would say it more simply, but anvil takes half a minute for those of a thousand transactions.
+			// State diffs would say it more simply, but anvil takes half a minute for those of a thousand
+			// transactions.
 			{ method: "trace_block", params: [tag] },
 		])) as [Receipt[], BlockTrace[]];
 		await rpc.call("anvil_dropAllTransactions");
@@ -113,8 +117,9 @@ const POINT_EVALUATION = "0x000000000000000000000000000000000000000a";
 const INFINITY = `0xc0${"00".repeat(47)}`;
 
 /**
- * anvil 1.7.1 computes its KZG tables, which takes 1 to 7 seconds, at their first use, which would be during a burst. A call of
- * the precompile makes it compute them beforehand, while it still answers other calls.
+ * anvil 1.7.1 computes its KZG tables, which takes 1 to 7 seconds, at their first use, which would
+ * be during a burst. A call of the precompile makes it compute them beforehand, while it still
+ * answers other calls.
  */
 export async function warmKzg(rpc: ChainRpc): Promise<void> {
 	const versionedHash = `0x01${sha256(INFINITY).slice(4)}`;
@@ -122,7 +127,10 @@ export async function warmKzg(rpc: ChainRpc): Promise<void> {
 	await rpc.call("eth_call", [{ to: POINT_EVALUATION, data }, "latest"]);
 }
 
-/** anvil 1.7.1 takes blobs from accounts that it impersonates without a look at their proofs, and needs no KZG tables then. */
+/**
+ * anvil 1.7.1 takes blobs from accounts that it impersonates without a look at their proofs, and
+ * needs no KZG tables then.
+ */
 export async function takeBlobsUnchecked(rpc: ChainRpc): Promise<void> {
 	await rpc.call("anvil_autoImpersonateAccount", [true]);
 }
@@ -131,7 +139,10 @@ export async function takeBlobsUnchecked(rpc: ChainRpc): Promise<void> {
 interface BlockTrace {
 	readonly type: string;
 	readonly transactionHash: string;
-	/** Position in the tree of calls: [] for the transaction itself, [0, 2] for the third call of its first. */
+	/**
+	 * Position in the tree of calls: [] for the transaction itself, [0, 2] for the third call of its
+	 * first.
+	 */
 	readonly traceAddress: readonly number[];
 	readonly error?: string;
 	readonly action: {
@@ -144,7 +155,10 @@ interface BlockTrace {
 	};
 }
 
-/** Wei transferred to `recipient` (any case), by transaction hash; transfers in failed calls don't count. */
+/**
+ * Wei transferred to `recipient` (any case), by transaction hash; transfers in failed calls don't
+ * count.
+ */
 function paidTo(recipient: string, traces: readonly BlockTrace[]): Map<string, bigint> {
 	const address = recipient.toLowerCase();
 	const paid = new Map<string, bigint>();

@@ -1,5 +1,5 @@
-// Runs boost in the test's process and reads its /status. Its times are the product's divided, so that many cells fit
-// into seconds.
+// Runs boost in the test's process and reads its /status. Its times are the product's divided, so
+// that many cells fit into seconds.
 
 import { request } from "undici";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
@@ -39,7 +39,10 @@ export const BOOST_SECRET = "boost and relay of the fault matrix";
 /** Five cells that ask every 20 ms use half a core. */
 const LOOK_MS = 60;
 
-/** The environment of a boost whose breaker is so many times faster than the default one; its probe is less so. */
+/**
+ * The environment of a boost whose breaker is so many times faster than the default one; its probe
+ * is less so.
+ */
 export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> {
 	return {
 		PORT: "0",
@@ -79,7 +82,10 @@ export async function statusOf(url: string): Promise<BoostStatus> {
 	return (await body.json()) as BoostStatus;
 }
 
-/** The first status that `is` what is waited for. Rejects after `ms`; a boost that does not answer is asked on. */
+/**
+ * The first status that `is` what is waited for. Rejects after `ms`; a boost that does not answer
+ * is asked on.
+ */
 export async function statusWhen(
 	what: string,
 	url: string,

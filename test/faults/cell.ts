@@ -1,5 +1,5 @@
-// Runs one cell of the fault matrix: a fault under traffic, with its measurements and violations as the result. Only
-// the order of events is decided here; invariants.ts says what must hold.
+// Runs one cell of the fault matrix: a fault under traffic, with its measurements and violations as
+// the result. Only the order of events is decided here; invariants.ts says what must hold.
 
 import { systemClock } from "../../shared/clock.ts";
 import { PATIENCE_MS, until } from "../support/until.ts";
@@ -56,7 +56,10 @@ export interface CellResult extends Violations {
 /** One in so many is sent straight to the fallback, to compare. */
 const COMPARED = 10;
 
-/** Runs `fault` in a cell of its own. Rejects where something that must happen does not within two minutes. */
+/**
+ * Runs `fault` in a cell of its own. Rejects where something that must happen does not within two
+ * minutes.
+ */
 export async function runCell(world: World, fault: FaultCase, options: CellOptions): Promise<CellResult> {
 	const { boost } = options;
 	const settings = { ...fault.settings, boost: { ...boost, ...fault.settings?.boost } };

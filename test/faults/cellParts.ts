@@ -1,5 +1,6 @@
-// What one cell of the fault matrix is made of: a relay of its own between wires that can fail on each side, a boost of
-// its own, and the shared fallback behind another such wire. Everything can be broken and mended from outside.
+// What one cell of the fault matrix is made of: a relay of its own between wires that can fail on
+// each side, a boost of its own, and the shared fallback behind another such wire. Everything can
+// be broken and mended from outside.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -119,8 +120,8 @@ export interface Killable {
 	/** Starts it again; it is ready when this resolves. */
 	restart(): Promise<void>;
 	/**
-	 * What is written to files beyond `bytes` from their beginning fails from now on, as on a full disk; null: it goes
-	 * through again. (RLIMIT_FSIZE, set from outside by util-linux's prlimit.)
+	 * What is written to files beyond `bytes` from their beginning fails from now on, as on a full
+	 * disk; null: it goes through again. (RLIMIT_FSIZE, set from outside by util-linux's prlimit.)
 	 */
 	limitFiles(bytes: number | null): Promise<void>;
 	stop(): Promise<void>;

@@ -1,5 +1,5 @@
-// The rows of the fault matrix: how each fault is made and mended, and what the breaker should do meanwhile. They act
-// on the parts of a cell and wait for nothing.
+// The rows of the fault matrix: how each fault is made and mended, and what the breaker should do
+// meanwhile. They act on the parts of a cell and wait for nothing.
 
 import type { CellParts, CellSettings } from "./cellParts.ts";
 import type { WireFault } from "./wireFaults.ts";
@@ -10,8 +10,8 @@ export interface FaultCase {
 	begin(parts: CellParts): Promise<void> | void;
 	lift(parts: CellParts): Promise<void> | void;
 	/**
-	 * `holds`: it opens and stays open until the fault is lifted. `returns`: it opens, but its probe sees nothing of the
-	 * fault, so that it closes and opens again. `never`: the relay is healthy.
+	 * `holds`: it opens and stays open until the fault is lifted. `returns`: it opens, but its probe
+	 * sees nothing of the fault, so that it closes and opens again. `never`: the relay is healthy.
 	 */
 	readonly breaker: "holds" | "returns" | "never";
 	/** Whether the fallback is down as well: clients see errors, and nothing is lost all the same. */
@@ -22,7 +22,10 @@ export interface FaultCase {
 	readonly cutsClients?: boolean;
 	/** Runs in the nightly run alone: the case or file that tests the same rule in `npm test`. */
 	readonly nightly?: string;
-	/** Requests that may meet the fault before it opens; 16 unless said, null: it depends on their rate. */
+	/**
+	 * Requests that may meet the fault before it opens; 16 unless said, null: it depends on their
+	 * rate.
+	 */
 	readonly hole?: number | null;
 }
 
@@ -103,7 +106,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	wireCase(
 		"storm of -32603, /readyz is 200",
 		{ kind: "internal" },
-		// Until half of all answers in ten seconds are none it is no storm: as many as were well before.
+		// Until half of all answers in ten seconds are none it is no storm: as many as were well
+		// before.
 		{
 			breaker: "returns",
 			slow: true,
@@ -177,7 +181,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
 		name: "both down",
 		breaker: "holds",
 		bothOut: true,
-		// A relay whose fallback goes down first is tried for five seconds more: nobody else could serve its clients.
+		// A relay whose fallback goes down first is tried for five seconds more: nobody else could
+		// serve its clients.
 		hole: null,
 		async begin({ wire, fallbackWire }) {
 			await Promise.all([wire.set({ kind: "refuse" }), fallbackWire.set({ kind: "refuse" })]);

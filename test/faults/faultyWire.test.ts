@@ -1,4 +1,5 @@
-// Every fault of the wire, seen by a plain client: what it meets, and whether the real server got the request.
+// Every fault of the wire, seen by a plain client: what it meets, and whether the real server got
+// the request.
 
 import assert from "node:assert/strict";
 import { Agent, createServer, request } from "node:http";
@@ -67,7 +68,10 @@ function post(agent?: Agent, path = "/fast", patienceMs = PATIENCE_MS): Promise<
 	});
 }
 
-/** What is seen over a connection that was there before and over a new one, and how often the real server got it. */
+/**
+ * What is seen over a connection that was there before and over a new one, and how often the real
+ * server got it.
+ */
 const SEEN: readonly (readonly [WireFault, Seen, Seen, number])[] = [
 	[{ kind: "refuse" }, { error: "ECONNRESET" }, { error: "ECONNREFUSED" }, 0],
 	[{ kind: "blackHole" }, { error: "silence" }, { error: "silence" }, 0],

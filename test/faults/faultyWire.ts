@@ -1,5 +1,5 @@
-// A proxy between two real parts that can be given the faults of networks and servers at any time. It records the
-// requests; without a fault it changes nothing.
+// A proxy between two real parts that can be given the faults of networks and servers at any time.
+// It records the requests; without a fault it changes nothing.
 
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -43,8 +43,8 @@ export interface FaultyWire {
 	/** Connections that came, those of a refusing or swallowing wire not counted. */
 	readonly connections: number;
 	/**
-	 * From when this resolves on, everything meets `fault`; null: it is well again. `only`: what holds a submission
-	 * meets it and all else goes through (not for faults of connections).
+	 * From when this resolves on, everything meets `fault`; null: it is well again. `only`: what
+	 * holds a submission meets it and all else goes through (not for faults of connections).
 	 */
 	set(fault: WireFault | null, only?: "submissions"): Promise<void>;
 	stop(): Promise<void>;
@@ -57,7 +57,10 @@ const CONNECTIONS = 256;
 /** Requests kept. */
 const MAX_RECORD = 100_000;
 
-/** Starts one in front of `target` (http://host:port). Requests are recorded unless that is not wanted. */
+/**
+ * Starts one in front of `target` (http://host:port). Requests are recorded unless that is not
+ * wanted.
+ */
 export async function startFaultyWire(
 	target: string,
 	options: { readonly records?: boolean } = {},
@@ -185,8 +188,8 @@ interface BlackHole {
 /** A black hole that is not there yet. */
 interface ReadyHole {
 	/**
-	 * Listens, and holds up this thread until it does, so that nothing of it meets a port that nobody has. The port must
-	 * be free.
+	 * Listens, and holds up this thread until it does, so that nothing of it meets a port that nobody
+	 * has. The port must be free.
 	 */
 	open(): BlackHole;
 }
@@ -199,7 +202,10 @@ const CLOSES = 3;
 const FILLERS = 6;
 const OPEN_MS = 5_000;
 
-/** Plain JavaScript, so that the thread needs no loader. It sleeps but for the moment in which it starts to listen. */
+/**
+ * Plain JavaScript, so that the thread needs no loader. It sleeps but for the moment in which it
+ * starts to listen.
+ */
 const THREAD = `
 const { createServer } = require("node:net");
 const { parentPort, workerData } = require("node:worker_threads");
@@ -216,9 +222,9 @@ server.listen({ port: workerData.port, host: "127.0.0.1", backlog: 1 }, () => {
 `;
 
 /**
- * Prepares a port that never completes a connection, as if packets were dropped: a listener with a full queue that accepts
- * nothing. It runs in a thread that sleeps on a lock, because in this one node would accept. Opening it then takes a moment
- * only.
+ * Prepares a port that never completes a connection, as if packets were dropped: a listener with a
+ * full queue that accepts nothing. It runs in a thread that sleeps on a lock, because in this one
+ * node would accept. Opening it then takes a moment only.
  */
 async function prepareBlackHole(port: number): Promise<ReadyHole> {
 	const shared = new SharedArrayBuffer(4);

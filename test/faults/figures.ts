@@ -1,4 +1,5 @@
-// Works out the figures of a fault matrix cell and formats them as the Markdown table. It asserts nothing.
+// Works out the figures of a fault matrix cell and formats them as the Markdown table. It asserts
+// nothing.
 
 import type { CellScenario, Outage } from "./cell.ts";
 import type { Sent } from "./traffic.ts";
@@ -110,7 +111,10 @@ export function figuresTable(rows: readonly Figures[]): string {
 	return [line(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(line)].join("\n");
 }
 
-/** `text` with `table` between the markers `<!-- figures:NAME -->` and `<!-- /figures -->`. Throws if it has none. */
+/**
+ * `text` with `table` between the markers `<!-- figures:NAME -->` and `<!-- /figures -->`. Throws
+ * if it has none.
+ */
 export function withFigures(text: string, name: string, table: string): string {
 	const between = new RegExp(`<!-- figures:${name} -->\\n[\\s\\S]*?<!-- /figures -->`);
 	if (!between.test(text)) throw new Error(`there is no <!-- figures:${name} -->`);

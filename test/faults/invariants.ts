@@ -1,5 +1,6 @@
-// Checks what must hold for every cell of the fault matrix and describes each violation. It waits until what was
-// acknowledged is mined, and asks the real parts: the chain, the builder, the fallback's wire.
+// Checks what must hold for every cell of the fault matrix and describes each violation. It waits
+// until what was acknowledged is mined, and asks the real parts: the chain, the builder, the
+// fallback's wire.
 
 import { request } from "undici";
 import { PATIENCE_MS, until } from "../support/until.ts";
@@ -46,7 +47,10 @@ export async function lostOf(
 	];
 }
 
-/** Clients of a healthy fallback see no error but verdicts; without one they are told so, and nothing else. */
+/**
+ * Clients of a healthy fallback see no error but verdicts; without one they are told so, and
+ * nothing else.
+ */
 function answersOf({ fault, sent }: CellScenario): string[] {
 	return told("wrong answer", sent, (one) => {
 		const { kind, outcome } = one;
@@ -150,8 +154,8 @@ function publicOf(world: World, sent: readonly Sent[]): string[] {
 }
 
 /**
- * What is mined leaves the journal, which never failed. What one upstream may have although another refused it is
- * followed for a while longer.
+ * What is mined leaves the journal, which never failed. What one upstream may have although another
+ * refused it is followed for a while longer.
  */
 async function journalOf(parts: CellParts, sent: readonly Sent[], waitMs: number): Promise<string[]> {
 	const doubtful = sent.filter(

@@ -1,6 +1,7 @@
-// The relay is killed with SIGKILL. What its user ended, at the relay or by boost, is not brought to life by that: what the
-// relay still held goes to the fallback and is mined there, and nothing of the rest is ever at the fallback. And ethers,
-// viem and cast, with boost as their only URL and nothing set in them for us, send and see it mined all the time.
+// The relay is killed with SIGKILL. What its user ended, at the relay or by boost, is not brought
+// to life by that: what the relay still held goes to the fallback and is mined there, and nothing
+// of the rest is ever at the fallback. And ethers, viem and cast, with boost as their only URL and
+// nothing set in them for us, send and see it mined all the time.
 
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
@@ -140,7 +141,8 @@ test("each client sends and sees it mined when an outage begins, during it and a
 	};
 	const round = () => Promise.all(all.map((send) => send()));
 
-	// Some are on their way, others not sent yet, when the relay dies: their senders see nothing of it.
+	// Some are on their way, others not sent yet, when the relay dies: their senders see nothing of
+	// it.
 	const midway = round();
 	const underWay = async () => (await statusOf(parts.boost.url)).journal.depth > 0;
 	await Promise.race([until("some are on their way", underWay), midway]);

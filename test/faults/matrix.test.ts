@@ -1,6 +1,7 @@
-// Runs faults side by side, under steady traffic on both paths: nothing acknowledged is lost, nothing becomes public, and clients see
-// no errors but verdicts. `npm test` runs one fault of each kind, the nightly run every fault, and each fault again as soon as the
-// relay is back. Then come counts that do not depend on time: the number of requests that a fault may cost.
+// Runs faults side by side, under steady traffic on both paths: nothing acknowledged is lost,
+// nothing becomes public, and clients see no errors but verdicts. `npm test` runs one fault of each
+// kind, the nightly run every fault, and each fault again as soon as the relay is back. Then come
+// counts that do not depend on time: the number of requests that a fault may cost.
 
 import assert from "node:assert/strict";
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
@@ -33,7 +34,10 @@ const COUNTING = 200;
 
 /** This process has no room for another cell when its timers are so late, in ms, at the median. */
 const BUSY_MS = 40;
-/** And it was too busy for a cell when a hundredth of them was so late, or one of them so much. Alone: 40 and 100. */
+/**
+ * And it was too busy for a cell when a hundredth of them was so late, or one of them so much.
+ * Alone: 40 and 100.
+ */
 const STARVED_MS = { hundredth: 90, most: 350 };
 const NS_PER_MS = 1_000_000;
 const RESOLUTION_MS = 10;
@@ -49,8 +53,8 @@ const PATIENT = { PROBE_TIMEOUT_MS: "5000" };
 type Judged = ({ readonly starved: null } & CellResult) | { readonly starved: string };
 
 /**
- * Lets cells in. On a busy machine a verdict that depends on time is about the machine (late probe answers, clients that
- * time out), so such a cell is skipped.
+ * Lets cells in. On a busy machine a verdict that depends on time is about the machine (late probe
+ * answers, clients that time out), so such a cell is skipped.
  */
 class CellGate {
 	readonly #most: number;
@@ -66,8 +70,9 @@ class CellGate {
 	}
 
 	/**
-	 * Runs `cell`. A violation in `lost` must not occur on any machine, so it counts even where the process was starved.
-	 * `starved`: why the machine was too busy to judge the cell, or null. So busy a machine is not given many more.
+	 * Runs `cell`. A violation in `lost` must not occur on any machine, so it counts even where the
+	 * process was starved. `starved`: why the machine was too busy to judge the cell, or null. So
+	 * busy a machine is not given many more.
 	 */
 	async run(cell: () => Promise<CellResult>): Promise<Judged> {
 		await until(
@@ -177,7 +182,8 @@ for (const [what, fault, most] of [
 }
 
 test("a relapse costs one request", async (t) => {
-	// Between the closing and the next look of the probe there is time for requests, and behind the relapse for all of them.
+	// Between the closing and the next look of the probe there is time for requests, and behind the
+	// relapse for all of them.
 	const boost = {
 		...{ PROBE_INTERVAL_MS: "700", PROBE_SUCCESSES: "1" },
 		...{ BREAKER_HOLD_MS: "1500", BREAKER_HOLD_MAX_MS: "60000" },

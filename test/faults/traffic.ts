@@ -1,5 +1,5 @@
-// Sends steady traffic of real signed transactions, as wallets do, with now and then one that must be refused, and
-// records what became of each. It judges nothing: invariants.ts does.
+// Sends steady traffic of real signed transactions, as wallets do, with now and then one that must
+// be refused, and records what became of each. It judges nothing: invariants.ts does.
 
 import { type Dispatcher, Pool, request } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";
@@ -51,7 +51,9 @@ export interface TrafficOptions {
 	readonly refusedEvery: number;
 	/** One in so many is a further one of an account that has sent before. */
 	readonly chainEvery: number;
-	/** Whether a connection that broke is made again with the same bytes, as after a SIGKILL of boost. */
+	/**
+	 * Whether a connection that broke is made again with the same bytes, as after a SIGKILL of boost.
+	 */
 	readonly retries: boolean;
 	/** One with money, at nonce 0; when there is none left, all are further ones. */
 	readonly fresh: () => TestAccount | undefined;
@@ -69,7 +71,10 @@ interface Draft {
 	readonly onAcknowledged: () => void;
 }
 
-/** New accounts before used ones go first: on a slow machine one cell would leave none to the others. */
+/**
+ * New accounts before used ones go first: on a slow machine one cell would leave none to the
+ * others.
+ */
 const MOST_FRESH = 60;
 const RETRY_MS = 20;
 const RETRIES = 1_500;

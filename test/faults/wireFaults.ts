@@ -1,10 +1,14 @@
-// The faults that a wire can have, and what each does to one request. It does not listen: faultyWire.ts does.
+// The faults that a wire can have, and what each does to one request. It does not listen:
+// faultyWire.ts does.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { resetSocket } from "../support/tcpProxy.ts";
 
-/** What happens instead of an answer. Those of the first group happen to connections, the others to requests. */
+/**
+ * What happens instead of an answer. Those of the first group happen to connections, the others to
+ * requests.
+ */
 export type WireFault =
 	/** Nothing listens, and connections are reset. */
 	| { readonly kind: "refuse" }
@@ -34,7 +38,10 @@ export type WireFault =
 	| { readonly kind: "internal" }
 	/** The real server gets it and acts on it; the answer is held for so long. */
 	| { readonly kind: "late"; readonly ms: number }
-	/** The head stands still: questions for it are answered as the first time, which is kept in `heads`. */
+	/**
+	 * The head stands still: questions for it are answered as the first time, which is kept in
+	 * `heads`.
+	 */
 	| { readonly kind: "frozenHead"; readonly heads: Map<string, unknown> }
 	/** Reset and well in turns, `everyMs` each. */
 	| { readonly kind: "flapping"; readonly everyMs: number };

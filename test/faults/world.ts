@@ -1,5 +1,6 @@
-// What all cells of the fault matrix share: a real chain with funded accounts, a builder that builds blocks by
-// itself, a second relay as the fallback, and a constant watch on the node's public mempool.
+// What all cells of the fault matrix share: a real chain with funded accounts, a builder that
+// builds blocks by itself, a second relay as the fallback, and a constant watch on the node's
+// public mempool.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,7 +44,9 @@ export interface World {
 	readonly folder: (name: string) => string;
 	/** What a relay is told of this world, beside its port and folder. */
 	readonly relayEnv: Readonly<Record<string, string>>;
-	/** One that nobody else has, with 1,000 Ether and at nonce 0; undefined where there are no more. */
+	/**
+	 * One that nobody else has, with 1,000 Ether and at nonce 0; undefined where there are no more.
+	 */
 	nextAccount(): TestAccount | undefined;
 	/** As many as that. Throws where there are not enough. */
 	accounts(count: number): readonly TestAccount[];
@@ -53,9 +56,15 @@ export interface World {
 	readonly blocks: number;
 	/** Hashes of what is in a block. */
 	readonly mined: ReadonlySet<string>;
-	/** Hashes that were in the node's pool when no block was being built. It is read before each block at least. */
+	/**
+	 * Hashes that were in the node's pool when no block was being built. It is read before each block
+	 * at least.
+	 */
 	readonly publicHashes: ReadonlySet<string>;
-	/** What builders were told may revert: hashes of bundles' transactions, and others as raw bytes (0x hex). */
+	/**
+	 * What builders were told may revert: hashes of bundles' transactions, and others as raw bytes
+	 * (0x hex).
+	 */
 	readonly mayRevert: ReadonlySet<string>;
 	stop(): Promise<void>;
 }
@@ -64,8 +73,8 @@ export interface WorldOptions {
 	/** Between two blocks, in ms of real time. The chain's slots are of one second whatever it is. */
 	readonly blockMs: number;
 	/**
-	 * How many accounts there are to be had. They get their money before any relay is started: one that is a block behind
-	 * the chain would not see it.
+	 * How many accounts there are to be had. They get their money before any relay is started: one
+	 * that is a block behind the chain would not see it.
 	 */
 	readonly accounts: number;
 	/** `dev` unless said; `plain` leaves the machine to what is measured. */
@@ -168,8 +177,8 @@ async function startDev(chain: DevChain): Promise<BuilderPart> {
 }
 
 /**
- * A cheap builder: mines what it is sent as it is, in one burst, without trials, so that the machine is left to what is
- * measured. The dev builder is the real one.
+ * A cheap builder: mines what it is sent as it is, in one burst, without trials, so that the
+ * machine is left to what is measured. The dev builder is the real one.
  */
 async function startPlainMiner(chain: DevChain): Promise<BuilderPart> {
 	const builder = await startPlainBuilder();
@@ -187,7 +196,8 @@ async function startPlainMiner(chain: DevChain): Promise<BuilderPart> {
 		builder.reset();
 		for (let i = 0; i < raws.length; i += CHAIN_BATCH) {
 			const part = raws.slice(i, i + CHAIN_BATCH);
-			// One that is refused now (its nonce is not due) is sent again by its relay with the next head.
+			// One that is refused now (its nonce is not due) is sent again by its relay with the next
+			// head.
 			const taken = await chain.batch(
 				part.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] })),
 			);

@@ -1,5 +1,6 @@
-// What the alerts are fired on: two relays and a boost as processes on one PostgreSQL, a chain whose node may fail, and a real
-// Prometheus that scrapes them twice a second by the rules of docs/monitoring/alerts.yml, their times shortened.
+// What the alerts are fired on: two relays and a boost as processes on one PostgreSQL, a chain
+// whose node may fail, and a real Prometheus that scrapes them twice a second by the rules of
+// docs/monitoring/alerts.yml, their times shortened.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -22,7 +23,10 @@ const BOOST_SECRET = "what boost and its relays share";
 /** Between two blocks, in ms. */
 const BLOCK_MS = 1_000;
 
-/** What is shorter in these minutes than in production; and what takes too much of time or memory comes from less of it. */
+/**
+ * What is shorter in these minutes than in production; and what takes too much of time or memory
+ * comes from less of it.
+ */
 const SHORTER: readonly (readonly [RegExp, string])[] = [
 	[/^( +for:) .*$/gm, "$1 2s"],
 	[/\[(?:5m|10m)\]/g, "[15s]"],
@@ -174,7 +178,10 @@ export class AlertWorld {
 		);
 	}
 
-	/** Submits `count` transactions of the chain's account with this index through `to`; what is refused is left out. */
+	/**
+	 * Submits `count` transactions of the chain's account with this index through `to`; what is
+	 * refused is left out.
+	 */
 	async submit(account: number, count: number, to: RelayClient = this.client): Promise<void> {
 		const by = accountOf(this.system.chain.accounts[account]?.privateKey ?? "");
 		for (let i = 0; i < count; i += 1) {

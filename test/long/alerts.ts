@@ -1,5 +1,6 @@
-// Fires each alert of docs/monitoring/alerts.yml once: real processes are brought into the state that it tells of, and a real
-// Prometheus finds it by the rules. Then what was wrong is put right, and the alert must cease.
+// Fires each alert of docs/monitoring/alerts.yml once: real processes are brought into the state
+// that it tells of, and a real Prometheus finds it by the rules. Then what was wrong is put right,
+// and the alert must cease.
 
 import { spawnSync } from "node:child_process";
 import { parse } from "yaml";

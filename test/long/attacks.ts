@@ -1,5 +1,6 @@
-// The attacks of test/attacks all together, at the rates that were seen and for minutes: honest users are all served. Then
-// everything expires, and the same comes again: the relay's memory must be what it was after the first time.
+// The attacks of test/attacks all together, at the rates that were seen and for minutes: honest
+// users are all served. Then everything expires, and the same comes again: the relay's memory must
+// be what it was after the first time.
 
 import { systemClock } from "../../shared/clock.ts";
 import { BURNS_AND_PAYS } from "../support/attacks/attackContracts.ts";
@@ -21,7 +22,10 @@ const ETHER = 10n ** 18n;
 const BURNER = `0x${"b7".repeat(20)}`;
 /** Each of the two rounds of attacks is measured in so many parts, each with a line of its own. */
 const PARTS = 10;
-/** Blocks after which every pending transaction has expired, also one behind a gap, and after which it is archived. */
+/**
+ * Blocks after which every pending transaction has expired, also one behind a gap, and after which
+ * it is archived.
+ */
 const LONGEST_LIFE = 1_000;
 const LONGEST_WATCH = 100;
 /** What live memory may grow by from the first round to the second, while nothing is pending. */
@@ -29,7 +33,10 @@ const GROWTH_BYTES = 16 * MIB;
 /** Reads of the attacker's take the node so long. */
 const SLOW_MS = 2_000;
 const SLOW_METHODS = ["eth_call", "eth_getProof"];
-/** An attack that is over begins again so much later: a client's allowance of requests has filled up by then. */
+/**
+ * An attack that is over begins again so much later: a client's allowance of requests has filled up
+ * by then.
+ */
 const AGAIN_MS = 10_000;
 /** The first account of each round. */
 const FIRST_ACCOUNTS = [10_000_000, 1_000_000_000];
@@ -133,13 +140,17 @@ async function attackAll(fixture: AttackFixture, round: AttackRound): Promise<vo
 		say(`attacks: ${lineOf(figures)}`);
 		// Told alone: thirteen attacks and the attacker have the same processors as the relay.
 		const { livez: _, ...slowest } = figures.slowest;
-		// 512 MiB are for one attack: so many clients may hold more together. Whether it grows is told at the end.
+		// 512 MiB are for one attack: so many clients may hold more together. Whether it grows is told
+		// at the end.
 		for (const broken of brokenIn({ ...figures, slowest, memory: 0 })) fail(broken);
 	}
 	await Promise.all(attacking);
 }
 
-/** One attack after another of the same kind, each from the same address, with accounts that nobody has seen. */
+/**
+ * One attack after another of the same kind, each from the same address, with accounts that nobody
+ * has seen.
+ */
 async function again(
 	fixture: AttackFixture,
 	{

@@ -1,6 +1,7 @@
-// The long form of the fault matrix: all cells on each path at a hundred requests a second, and at fifty, one after the
-// other, with the breaker's default times, so that the figures are the product's; then ten minutes with a relay that is
-// killed and restarted every few seconds. Prints progress line by line.
+// The long form of the fault matrix: all cells on each path at a hundred requests a second, and at
+// fifty, one after the other, with the breaker's default times, so that the figures are the
+// product's; then ten minutes with a relay that is killed and restarted every few seconds. Prints
+// progress line by line.
 
 import { systemClock } from "../../shared/clock.ts";
 import { statusOf } from "../faults/boostHere.ts";
@@ -86,7 +87,10 @@ async function cellOn(
 	}
 }
 
-/** A relay that is killed and restarted all the time; resolves to whether nothing acknowledged was lost. */
+/**
+ * A relay that is killed and restarted all the time; resolves to whether nothing acknowledged was
+ * lost.
+ */
 export async function killAndRestart({
 	seed,
 	minutes,

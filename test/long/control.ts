@@ -1,5 +1,5 @@
-// The long form of the control model: runs many sequences from a seed, prints progress line by line, and reports
-// whether relay and model always agreed.
+// The long form of the control model: runs many sequences from a seed, prints progress line by
+// line, and reports whether relay and model always agreed.
 
 import { runSequences } from "../model/run.ts";
 

@@ -1,5 +1,6 @@
-// Counts the files that a submission, a bid and a cancel run through, by V8's coverage of the running processes, from the
-// request to its answer. Too many for one thing mean that nobody can follow it.
+// Counts the files that a submission, a bid and a cancel run through, by V8's coverage of the
+// running processes, from the request to its answer. Too many for one thing mean that nobody can
+// follow it.
 
 import { randomBytes } from "node:crypto";
 import { Transaction, Wallet } from "ethers";
@@ -97,7 +98,10 @@ interface Measured {
 	end(signal?: NodeJS.Signals): Promise<void>;
 	/** Of a relay: resolves when the next head is being worked off. */
 	nextHead(): Promise<void>;
-	/** Makes a call on `/fast`, and answers the files of which a function ran meanwhile. Throws where it is refused. */
+	/**
+	 * Makes a call on `/fast`, and answers the files of which a function ran meanwhile. Throws where
+	 * it is refused.
+	 */
 	run(call: Call): Promise<readonly string[]>;
 }
 

@@ -1,5 +1,6 @@
-// The long forms of `npm run test:long`: the control model, kills behind boost, all attacks at once, a rolling restart, ten minutes of
-// faults of every kind, and each alert. A failure prints the seed that repeats it.
+// The long forms of `npm run test:long`: the control model, kills behind boost, all attacks at
+// once, a rolling restart, ten minutes of faults of every kind, and each alert. A failure prints
+// the seed that repeats it.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

@@ -1,5 +1,6 @@
-// Minutes of faults in a cluster of three relays and two boosts under load (test/scale). Prints each fault; where something did
-// not hold, the logs of all processes are kept in a folder that is named.
+// Minutes of faults in a cluster of three relays and two boosts under load (test/scale). Prints
+// each fault; where something did not hold, the logs of all processes are kept in a folder that is
+// named.
 
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

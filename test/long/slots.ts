@@ -1,6 +1,7 @@
-// A day of auctions on the relay's own slots: honest bidders against addresses that claim more than anybody and pay 1 wei, with and
-// without records that these have bought, and an honest crowd against sending everything. What a builder has of the bids it runs in
-// its block, and it keeps what pays the most.
+// A day of auctions on the relay's own slots: honest bidders against addresses that claim more than
+// anybody and pay 1 wei, with and without records that these have bought, and an honest crowd
+// against sending everything. What a builder has of the bids it runs in its block, and it keeps
+// what pays the most.
 
 import type { Bid } from "../../relay/auction/bid.ts";
 import { drawing, slotsOf } from "../../relay/auction/slots.ts";
@@ -11,7 +12,10 @@ const SLOTS = 16;
 /** How long a payment counts in a record, and the length of a day, in blocks. */
 const DAY_BLOCKS = 7_200;
 const MILLIETHER = 10n ** 15n;
-/** What an honest bidder pays, in milliether: drawn from this range for each target; of a crowd from 0 on. */
+/**
+ * What an honest bidder pays, in milliether: drawn from this range for each target; of a crowd from
+ * 0 on.
+ */
 const [LEAST, MOST] = [14_000, 16_000];
 /** The claim of a bid that pays 1 wei. */
 const CLAIM = 100_000;
@@ -47,11 +51,17 @@ export interface Scenario {
 	readonly isEstablished?: boolean;
 	/** The day of the attack that is measured. The first unless said. */
 	readonly day?: number;
-	/** What the cheats pay for records as each day begins, as a part of what one honest bidder's bids of a day come to. */
+	/**
+	 * What the cheats pay for records as each day begins, as a part of what one honest bidder's bids
+	 * of a day come to.
+	 */
 	readonly bought?: number;
 	/** How many of them share these records. All unless said. */
 	readonly buyers?: number;
-	/** For this part of the targets one cheat after the other pays the most that an honest bidder may, for its record. */
+	/**
+	 * For this part of the targets one cheat after the other pays the most that an honest bidder may,
+	 * for its record.
+	 */
 	readonly outbids?: number;
 }
 
@@ -59,7 +69,10 @@ export interface Scenario {
 export interface Outcome {
 	/** What users were paid their share of. */
 	readonly kept: number;
-	/** What the cheats gained, less what they have paid: a backrun is worth to them what the best honest bid pays. */
+	/**
+	 * What the cheats gained, less what they have paid: a backrun is worth to them what the best
+	 * honest bid pays.
+	 */
 	readonly gain: number;
 }
 
@@ -143,8 +156,8 @@ export function playDay(scenario: Scenario): Outcome {
 }
 
 /**
- * What an honest crowd's bids in the slots pay, as a part of what they would if the builder had them all: `failing` of them fail in
- * the block, and those that have landed have records.
+ * What an honest crowd's bids in the slots pay, as a part of what they would if the builder had
+ * them all: `failing` of them fail in the block, and those that have landed have records.
  */
 export function playCrowd(targets: number, size: number, failing: number): number {
 	const random = new SeededRandom(48);
@@ -174,7 +187,10 @@ export function playCrowd(targets: number, size: number, failing: number): numbe
 /** What becomes of so many cheats. */
 export interface SlotsRow {
 	readonly cheats: number;
-	/** By each rule, where nobody has a record before; of `lot` also with six honest bidders instead of one. */
+	/**
+	 * By each rule, where nobody has a record before; of `lot` also with six honest bidders instead
+	 * of one.
+	 */
 	readonly bid: Outcome;
 	readonly lot: Outcome;
 	readonly lotOfSix: Outcome;
@@ -211,7 +227,10 @@ function playBought(
 	return ways.map((way) => playDay({ rule: "slots", targets, honest: 1, cheats, ...about, ...way }));
 }
 
-/** Plays all of it; true where an attack on a bidder with a record costs more on its first day than it brings, in every way. */
+/**
+ * Plays all of it; true where an attack on a bidder with a record costs more on its first day than
+ * it brings, in every way.
+ */
 export async function longSlots({
 	say,
 	write,

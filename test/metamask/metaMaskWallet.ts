@@ -1,7 +1,8 @@
-// A MetaMask without its window: one account on a relay, driven by MetaMask's own packages as its extension runs them
-// (https://github.com/MetaMask/core; the types here are narrow, since theirs need other settings of TypeScript). Only three
-// things are not MetaMask's: who approves (everything, at once), who signs (the account's key), and the poll
-// intervals, which are 20 ms for a block's 20 s.
+// A MetaMask without its window: one account on a relay, driven by MetaMask's own packages as its
+// extension runs them (https://github.com/MetaMask/core; the types here are narrow, since theirs
+// need other settings of TypeScript). Only three things are not MetaMask's: who approves
+// (everything, at once), who signs (the account's key), and the poll intervals, which are 20 ms for
+// a block's 20 s.
 
 import { createRequire } from "node:module";
 import { setImmediate } from "node:timers/promises";
@@ -40,7 +41,10 @@ interface MetaMaskMessenger {
 	delegate(to: { messenger: MetaMaskMessenger; actions?: string[]; events?: string[] }): void;
 }
 
-/** Asks its `fetch` for each request, with MetaMask's own retries, cache and reading of errors on top. */
+/**
+ * Asks its `fetch` for each request, with MetaMask's own retries, cache and reading of errors on
+ * top.
+ */
 interface MetaMaskNetworks {
 	initializeProvider(): Promise<void>;
 	getNetworkClientRegistry(): unknown;
@@ -112,8 +116,8 @@ interface MetaMaskOptions {
 	readonly rpcUrl: string;
 	readonly account: TestAccount;
 	/**
-	 * Whether it sends the bytes of what is pending again: its extension did for years, and does not any more; its app
-	 * never did. True unless said.
+	 * Whether it sends the bytes of what is pending again: its extension did for years, and does not
+	 * any more; its app never did. True unless said.
 	 */
 	readonly resubmits?: boolean;
 }
@@ -177,7 +181,10 @@ export class MetaMaskWallet {
 		return this.#addsOne(() => this.#transactions.speedUpTransaction(transaction.id));
 	}
 
-	/** The button "cancel", with the values that MetaMask fills in; answers the cancelling transaction. */
+	/**
+	 * The button "cancel", with the values that MetaMask fills in; answers the cancelling
+	 * transaction.
+	 */
 	cancel(transaction: MetaMaskTransaction): Promise<MetaMaskTransaction> {
 		return this.#addsOne(() => this.#transactions.stopTransaction(transaction.id));
 	}
@@ -232,7 +239,10 @@ export class MetaMaskWallet {
 		);
 	}
 
-	/** Waits until a transaction was looked at once; answers the block from which its distances are counted. */
+	/**
+	 * Waits until a transaction was looked at once; answers the block from which its distances are
+	 * counted.
+	 */
 	async firstLook(transaction: MetaMaskTransaction): Promise<number> {
 		const { firstRetryBlockNumber } = await until("MetaMask's first look", () => {
 			const seen = this.see(transaction);
@@ -241,7 +251,10 @@ export class MetaMaskWallet {
 		return Number(firstRetryBlockNumber);
 	}
 
-	/** Waits until the bytes of a transaction were sent `times` times in all and answered; the answers. */
+	/**
+	 * Waits until the bytes of a transaction were sent `times` times in all and answered; the
+	 * answers.
+	 */
 	async sent(transaction: MetaMaskTransaction, times: number): Promise<readonly unknown[]> {
 		const { rawTx } = this.see(transaction);
 		const all = () => this.requests("eth_sendRawTransaction", rawTx);
@@ -250,8 +263,8 @@ export class MetaMaskWallet {
 	}
 
 	/**
-	 * Waits until a whole look at its pending transactions at `block` is over: the receipt, and the account's count.
-	 * What is due to be sent again is sent after it.
+	 * Waits until a whole look at its pending transactions at `block` is over: the receipt, and the
+	 * account's count. What is due to be sent again is sent after it.
 	 */
 	async looked(block: number): Promise<void> {
 		await until(`MetaMask has looked at block ${block}`, () =>
@@ -288,8 +301,9 @@ export class MetaMaskWallet {
 	}
 
 	/**
-	 * The confirmation window hands its transaction back, with the nonce that was typed into it. Its button waits for
-	 * the fee estimates; without that MetaMask's fee poller, still busy, would never stop.
+	 * The confirmation window hands its transaction back, with the nonce that was typed into it. Its
+	 * button waits for the fee estimates; without that MetaMask's fee poller, still busy, would never
+	 * stop.
 	 */
 	async #approve(id: string): Promise<unknown> {
 		await until("MetaMask's fee estimates", () => this.see({ id }).gasFeeEstimatesLoaded === true);

@@ -1,5 +1,5 @@
-// Tests MetaMask's own code on /fast through send, speed-up and cancel: what it asks the relay, what it shows its
-// user, what is mined, and that no nonce is ever stuck.
+// Tests MetaMask's own code on /fast through send, speed-up and cancel: what it asks the relay,
+// what it shows its user, what is mined, and that no nonce is ever stuck.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -12,7 +12,9 @@ import { type MetaMaskTransaction, MetaMaskWallet, signedBy } from "./metaMaskWa
 
 const TO = "0x00000000000000000000000000000000000be11e";
 const LIFE_BLOCKS = 7;
-/** Fees that 110 % of are no whole numbers of wei: MetaMask cuts the rest off, as go-ethereum does. */
+/**
+ * Fees that 110 % of are no whole numbers of wei: MetaMask cuts the rest off, as go-ethereum does.
+ */
 const CROOKED = { maxFeePerGas: 20n * GWEI + 7n, maxPriorityFeePerGas: GWEI + 3n };
 
 let system: TestSystem;
@@ -215,7 +217,8 @@ describe("MetaMask on /fast", () => {
 		for (let passed = 1; passed <= 4; passed += 1) await passBlock(wallet);
 		await fixture.reaches(signedBy(tx), "DROPPED");
 		const answers = wallet.requests("eth_sendRawTransaction").map(({ answer }) => answer);
-		// The relay may see the block after MetaMask does, and then holds the transaction when its bytes come again.
+		// The relay may see the block after MetaMask does, and then holds the transaction when its
+		// bytes come again.
 		for (const { result, error } of answers)
 			assert.match(error?.message ?? String(result), /^0x|^nonce too low: /);
 		assert.match(answers.at(-1)?.error?.message ?? "", /^nonce too low: /);

@@ -1,5 +1,5 @@
-// Tests MetaMask's own code through an outage of everything that boost could ask: its breaker, which would keep a network
-// off for 30 minutes, stays shut, and it goes on as soon as boost does.
+// Tests MetaMask's own code through an outage of everything that boost could ask: its breaker,
+// which would keep a network off for 30 minutes, stays shut, and it goes on as soon as boost does.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
@@ -7,7 +7,10 @@ import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts
 import { MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
 
 const TO = "0x00000000000000000000000000000000000be11e";
-/** MetaMask takes a server for gone after this many failures in a row: three requests, each tried five times. */
+/**
+ * MetaMask takes a server for gone after this many failures in a row: three requests, each tried
+ * five times.
+ */
 const FAILURES = 15;
 const WHY = /^no relay available: /;
 

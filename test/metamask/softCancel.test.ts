@@ -1,5 +1,5 @@
-// Tests MetaMask's own code on /noreverts with soft cancellations, and beside eth_cancelTransaction: it knows
-// neither, and whatever its user does next must work.
+// Tests MetaMask's own code on /noreverts with soft cancellations, and beside
+// eth_cancelTransaction: it knows neither, and whatever its user does next must work.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -38,7 +38,9 @@ interface Cancelled {
 	readonly cancelling: MetaMaskTransaction;
 }
 
-/** A transaction that its user has cancelled in MetaMask, and MetaMask has sent both again since. */
+/**
+ * A transaction that its user has cancelled in MetaMask, and MetaMask has sent both again since.
+ */
 async function cancelled(t: TestContext): Promise<Cancelled> {
 	const { actor, wallet } = await open(t);
 	const tx = await wallet.send({ to: TO, value: 5n });

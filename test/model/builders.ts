@@ -1,5 +1,5 @@
-// What builders were sent, against the model: reads each builder's record, and says what is missing and what they should
-// not have had. The next block is the chain's head plus one.
+// What builders were sent, against the model: reads each builder's record, and says what is missing
+// and what they should not have had. The next block is the chain's head plus one.
 
 import type { BuilderInput } from "../../relay/domain/builder.ts";
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
@@ -151,7 +151,9 @@ export class SendRules {
 		return this.#begun;
 	}
 
-	/** The head has another number than at `before`: private transactions too are sent again for each. */
+	/**
+	 * The head has another number than at `before`: private transactions too are sent again for each.
+	 */
 	moved(before: Moment): void {
 		this.#moved = before;
 	}
@@ -174,7 +176,10 @@ export class SendRules {
 		return [...this.#books(model), ...model.all().flatMap((tx) => this.#missingCancels(tx))];
 	}
 
-	/** What must never be. `inFlight`: the step had several parts, between which more may have been sent than at its ends. */
+	/**
+	 * What must never be. `inFlight`: the step had several parts, between which more may have been
+	 * sent than at its ends.
+	 */
 	violations(model: ControlModel, inFlight: boolean): readonly string[] {
 		const wanted = this.#wanted(model);
 		const all = model.all();
@@ -194,7 +199,10 @@ export class SendRules {
 		});
 	}
 
-	/** What this step sent of one that waits, is held, or is not for that builder, neither before the step nor behind it. */
+	/**
+	 * What this step sent of one that waits, is held, or is not for that builder, neither before the
+	 * step nor behind it.
+	 */
 	#sentAstray(model: ControlModel, tx: ModelTx, wanted: ReadonlySet<string>): readonly string[] {
 		if (tx.end !== null || model.mined(tx) !== undefined) return [];
 		return this.#watches.flatMap((watch) => {
@@ -240,15 +248,18 @@ export class SendRules {
 	}
 
 	/**
-	 * What stopped going out may still be out where it was sent for this very block, or privately: to stop sending is to
-	 * stop. What has ended, or fails now, is withdrawn, where a builder knows how.
+	 * What stopped going out may still be out where it was sent for this very block, or privately: to
+	 * stop sending is to stop. What has ended, or fails now, is withdrawn, where a builder knows how.
 	 */
 	#mayHold(model: ControlModel, tx: ModelTx, watch: BuilderWatch): boolean {
 		if ((tx.end !== null || tx.now === "hold") && watch.cancel !== "none") return false;
 		return watch.sent(tx.hash).some(({ block }) => block === null || block === model.chain.head + 1);
 	}
 
-	/** Cancels that are missing: builders that were sent a transaction and, once it had ended, not all forms of its cancel. */
+	/**
+	 * Cancels that are missing: builders that were sent a transaction and, once it had ended, not all
+	 * forms of its cancel.
+	 */
 	#missingCancels(tx: ModelTx): readonly string[] {
 		const taken = this.#taken.get(tx.hash);
 		if (tx.end === null) return [];

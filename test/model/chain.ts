@@ -1,5 +1,6 @@
-// The chain of a sequence: blocks that are built or pass, reorganisations, and what others than the relay bring to its
-// node and its builder, each done to the real chain first; and what the chain then holds, read from the node itself.
+// The chain of a sequence: blocks that are built or pass, reorganisations, and what others than the
+// relay bring to its node and its builder, each done to the real chain first; and what the chain
+// then holds, read from the node itself.
 
 import type { Wallet } from "ethers";
 import { BuilderClient } from "../devnet/builderClient.ts";
@@ -187,9 +188,9 @@ export class Blocks {
 	}
 
 	/**
-	 * The last `depth` blocks go, as far as they are of this sequence; the first `kept` of the transactions in them come
-	 * again in the first new block. A block more comes behind that, unless `sameHeight` and the relay shows that it has
-	 * seen it by sending again what was mined.
+	 * The last `depth` blocks go, as far as they are of this sequence; the first `kept` of the
+	 * transactions in them come again in the first new block. A block more comes behind that, unless
+	 * `sameHeight` and the relay shows that it has seen it by sending again what was mined.
 	 */
 	async reorganise(depth: number, kept: number, sameHeight: boolean): Promise<string> {
 		const { model } = this.#dependencies;

@@ -1,5 +1,5 @@
-// The steps of the sequences. fast-check draws only numbers; each step decides when it runs what they mean, so that
-// nearly every step does something whatever went before it.
+// The steps of the sequences. fast-check draws only numbers; each step decides when it runs what
+// they mean, so that nearly every step does something whatever went before it.
 
 import fc from "fast-check";
 import { GWEI } from "../support/relayFixture.ts";
@@ -115,7 +115,10 @@ const cancels: Steps = fc
 		}),
 	);
 
-/** A self-transfer with the nonce of one that may be taken back so; with the fees it happens to have. */
+/**
+ * A self-transfer with the nonce of one that may be taken back so; with the fees it happens to
+ * have.
+ */
 const softCancels: Steps = fc.record({ pick: PICK, path: PATH, soft: RARELY, pending: OFTEN }).map((wish) =>
 	step("soft cancel", wish, (sequence) => {
 		const all = sequence.model.all();
@@ -165,7 +168,10 @@ const hastyCancels: Steps = fc.record({ account: ACCOUNT, path: PATH, replaced: 
 	),
 );
 
-/** Taken back, or replaced, while some builders have it, and for others it waits behind the one before it. */
+/**
+ * Taken back, or replaced, while some builders have it, and for others it waits behind the one
+ * before it.
+ */
 const cancelsOnTheWay: Steps = fc
 	.record({ account: ACCOUNT, paths: fc.tuple(PATH, PATH, PATH), replaced: SOMETIMES })
 	.map((wish) =>

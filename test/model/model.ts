@@ -1,6 +1,6 @@
-// The rules of submission and cancellation as a model simple enough to be believed: it predicts stages, answers,
-// pending nonces and what each builder gets. Written from the specification; shares no code with the relay, does no
-// I/O.
+// The rules of submission and cancellation as a model simple enough to be believed: it predicts
+// stages, answers, pending nonces and what each builder gets. Written from the specification;
+// shares no code with the relay, does no I/O.
 
 /** The submission paths. */
 export const PATHS = ["fast", "noreverts", "fullprivacy", "maxbackruns", "nochecks"] as const;
@@ -36,7 +36,9 @@ export interface SignedTx {
 
 /** A transaction that the relay has taken. */
 export interface ModelTx extends SignedTx {
-	/** The strictest that it was ever submitted on: who brings the same bytes again loosens nothing. */
+	/**
+	 * The strictest that it was ever submitted on: who brings the same bytes again loosens nothing.
+	 */
 	path: Path;
 	/** Submitted with soft cancellations, where the path has them. */
 	soft: boolean;
@@ -57,8 +59,8 @@ export interface ModelTx extends SignedTx {
 	/** It was to be sent to builders at any time. */
 	wasSent: boolean;
 	/**
-	 * Where it was mined when the relay started again, of one that had ended before any builder had it: what the chain does
-	 * with it from then on is not seen. Null: the relay watches it.
+	 * Where it was mined when the relay started again, of one that had ended before any builder had
+	 * it: what the chain does with it from then on is not seen. Null: the relay watches it.
 	 */
 	settled: { readonly mined: Mined | undefined } | null;
 	/** It has passed a simulation since it was taken. */
@@ -155,7 +157,10 @@ export class ControlModel {
 		return tx.settled === null ? this.chain.mined.get(tx.hash) : tx.settled.mined;
 	}
 
-	/** The relay started again. What had ended unsent is settled: nobody but its user could have it mined. */
+	/**
+	 * The relay started again. What had ended unsent is settled: nobody but its user could have it
+	 * mined.
+	 */
 	restarted(): void {
 		for (const tx of this.all()) if (tx.end !== null && !tx.wasSent) tx.settled = { mined: this.mined(tx) };
 	}
@@ -244,7 +249,10 @@ export class ControlModel {
 		return answer;
 	}
 
-	/** A request to cancel by hash; `may`: by who submitted it, or with its sender's signature. Answers whether it is true. */
+	/**
+	 * A request to cancel by hash; `may`: by who submitted it, or with its sender's signature.
+	 * Answers whether it is true.
+	 */
 	cancel(hash: string, may: boolean): boolean {
 		const tx = this.#taken.get(hash);
 		if (tx === undefined || !may || this.mined(tx) !== undefined) return false;
@@ -269,7 +277,10 @@ export class ControlModel {
 		this.plan();
 	}
 
-	/** What is done with each pending transaction for the next block, by its account's chain of nonces. */
+	/**
+	 * What is done with each pending transaction for the next block, by its account's chain of
+	 * nonces.
+	 */
 	plan(): void {
 		for (const tx of this.all()) tx.now = null;
 		this.chain.nonces.forEach((_, account) => {
@@ -293,7 +304,8 @@ export class ControlModel {
 			const isChecked = tx.path !== "nochecks";
 			const mustPass = isChecked && (!tx.passed || isNoRevert(tx.path));
 			const passesNow = !tx.gated || this.gateOpen;
-			// Behind a link that is never simulated, or that is out though it fails by now, no state is known.
+			// Behind a link that is never simulated, or that is out though it fails by now, no state is
+			// known.
 			if (waits || (isChecked && unchecked) || (mustPass && !passes)) {
 				wait(tx);
 				waits = true;
@@ -334,7 +346,10 @@ export class ControlModel {
 		return true;
 	}
 
-	/** Those that expired with the nonce of another one that comes: their bytes are not to bring them back behind it. */
+	/**
+	 * Those that expired with the nonce of another one that comes: their bytes are not to bring them
+	 * back behind it.
+	 */
 	#expiredBefore({ hash, account, nonce }: SignedTx): readonly ModelTx[] {
 		const all = this.all().filter((tx) => tx.account === account && tx.nonce === nonce);
 		return all.filter((tx) => tx.end === "EXPIRED" && tx.hash !== hash);

@@ -1,6 +1,7 @@
-// Runs random sequences of steps from a seed and reports the smallest one that fails. Sequences share systems, one after
-// another; a system on which one has failed is thrown away. Those of an exact length are made here, since fast-check draws
-// lengths from none to the most; shrinking is fast-check's own.
+// Runs random sequences of steps from a seed and reports the smallest one that fails. Sequences
+// share systems, one after another; a system on which one has failed is thrown away. Those of an
+// exact length are made here, since fast-check draws lengths from none to the most; shrinking is
+// fast-check's own.
 
 import { inspect } from "node:util";
 import { Wallet } from "ethers";
@@ -22,7 +23,9 @@ export interface RunOptions {
 	readonly replayPath?: string;
 	/** False: what fails is not made smaller, which takes minutes. Default true. */
 	readonly shrinks?: boolean;
-	/** Called when one fails for the first time; from then on smaller failing ones are searched for. */
+	/**
+	 * Called when one fails for the first time; from then on smaller failing ones are searched for.
+	 */
 	readonly onFailure?: () => void;
 	/** Called after each sequence that passed. */
 	readonly onSequence?: (done: number, tally: ReadonlyMap<string, number>) => void;
@@ -38,7 +41,10 @@ export interface RunReport {
 
 /** In blocks: short enough to be outlived in a sequence. */
 const LIFE_BLOCKS = 5;
-/** How long the relay may take to agree, in ms: until it fails for the first time, and while it is made smaller. */
+/**
+ * How long the relay may take to agree, in ms: until it fails for the first time, and while it is
+ * made smaller.
+ */
 const SETTLE_MS = 15_000;
 const SHRINKING_SETTLE_MS = 4_000;
 /** A system serves so many sequences: what it has seen makes it slower. */
@@ -184,11 +190,14 @@ export class LongSequences extends fc.Arbitrary<Iterable<Step>> {
 		this.#inner = fc.commands([...kinds], { maxCommands: steps, size: "max", ...replay });
 	}
 
-	/** Draws until the length is right; without a bias, which favours short ones and small numbers. */
+	/**
+	 * Draws until the length is right; without a bias, which favours short ones and small numbers.
+	 */
 	override generate(random: fc.Random): fc.Value<Iterable<Step>> {
 		for (;;) {
 			const drawn = this.#inner.generate(random, undefined);
-			// Not by `value`: who reads that once gets copies from then on, and which steps ran would be noted in another one.
+			// Not by `value`: who reads that once gets copies from then on, and which steps ran would be
+			// noted in another one.
 			if ([...drawn.value_].length === this.#steps) return drawn;
 		}
 	}

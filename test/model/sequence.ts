@@ -1,5 +1,6 @@
-// One sequence of steps on a running system, with accounts, a gate and a model of its own. Does what users, strangers
-// and the chain do to the real relay and to the model, and throws on any difference.
+// One sequence of steps on a running system, with accounts, a gate and a model of its own. Does
+// what users, strangers and the chain do to the real relay and to the model, and throws on any
+// difference.
 
 import type { Wallet } from "ethers";
 import { BiddingFixture, type CallOptions } from "../support/biddingFixture.ts";
@@ -114,8 +115,8 @@ export class Sequence {
 	}
 
 	/**
-	 * Does one step, waits until the relay has come to what the model says, and compares. `inFlight`: the step ends what
-	 * is being sent, so that only what is sent behind it was sent too late.
+	 * Does one step, waits until the relay has come to what the model says, and compares. `inFlight`:
+	 * the step ends what is being sent, so that only what is sent behind it was sent too late.
 	 */
 	async step(name: string, act: () => Promise<string>, inFlight = false): Promise<string> {
 		this.#before = this.#sends.begin(this.model);
@@ -206,7 +207,10 @@ export class Sequence {
 		return `${short(tx)} ${after?.cancels === true ? "cancels" : before === undefined ? "taken" : "taken anew"}`;
 	}
 
-	/** Asks to cancel a hash, and holds the answer against the model's; `may`: whether the caller is allowed to. */
+	/**
+	 * Asks to cancel a hash, and holds the answer against the model's; `may`: whether the caller is
+	 * allowed to.
+	 */
 	async cancel(hash: string, caller: CallOptions, may: boolean): Promise<string> {
 		const { result, error } = await this.#users.ask("eth_cancelTransaction", [hash], caller);
 		const expected = this.model.cancel(hash, may);
@@ -219,7 +223,8 @@ export class Sequence {
 	}
 
 	async restart(): Promise<string> {
-		// Of one that was ended right behind its submission the relay alone knows whether a builder was to have it.
+		// Of one that was ended right behind its submission the relay alone knows whether a builder was
+		// to have it.
 		for (const tx of this.model.all()) {
 			if (tx.end === null) continue;
 			const events = await this.stage.system.client.events(tx.hash);
@@ -255,7 +260,10 @@ export class Sequence {
 		});
 	}
 
-	/** Every account's owner takes back all that is pending, so that nothing is left for what comes behind. */
+	/**
+	 * Every account's owner takes back all that is pending, so that nothing is left for what comes
+	 * behind.
+	 */
 	async end(): Promise<void> {
 		await this.step("the end", async () => {
 			const pending = this.model.all().filter((tx) => this.model.isPending(tx));
@@ -265,7 +273,10 @@ export class Sequence {
 		await this.#settling.acknowledged(this.#watches);
 	}
 
-	/** By the kind of the step and what came of it, names and numbers left out; and the stages that came of it. */
+	/**
+	 * By the kind of the step and what came of it, names and numbers left out; and the stages that
+	 * came of it.
+	 */
 	#count(name: string, outcome: string, news: readonly string[]): void {
 		const kind = /^[a-z ]+/.exec(name)?.[0] ?? name;
 		const parts = outcome.replace(

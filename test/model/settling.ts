@@ -1,5 +1,5 @@
-// Waits until the relay, its builders and the node agree with the model, and throws what still differs at the
-// deadline. It changes nothing.
+// Waits until the relay, its builders and the node agree with the model, and throws what still
+// differs at the deadline. It changes nothing.
 
 import { figureOf, type RelayClient, type WireAnswer, type WireStatus } from "../support/relayClient.ts";
 import type { TestSystem } from "../support/systems.ts";
@@ -45,7 +45,10 @@ export class Settling {
 		}
 	}
 
-	/** Resolves once, for each transaction that its user ended, the events show that all builders that got a cancel accepted it. */
+	/**
+	 * Resolves once, for each transaction that its user ended, the events show that all builders that
+	 * got a cancel accepted it.
+	 */
 	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
 		const { model } = this.#dependencies;
 		// Of what searchers know, the events name no builder where something hidden stood before it.
@@ -74,7 +77,10 @@ export class Settling {
 		);
 	}
 
-	/** What the model says has changed since it was last asked: in words, and as stages left for others. */
+	/**
+	 * What the model says has changed since it was last asked: in words, and as stages left for
+	 * others.
+	 */
 	describe(): { readonly text: string; readonly changes: readonly string[] } {
 		const { model } = this.#dependencies;
 		const { head, nonces } = model.chain;

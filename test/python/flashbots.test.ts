@@ -1,4 +1,5 @@
-// Flashbots' library for Python, unmodified, against a running relay: what docs/searchers.md says of it.
+// Flashbots' library for Python, unmodified, against a running relay: what docs/searchers.md says
+// of it.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -1,5 +1,6 @@
-// Python with packages of its own, for tests: programs that run to their end, and a library whose functions a test calls one by
-// one. `npm run test:python` installs them; where it did not, its tests are skipped.
+// Python with packages of its own, for tests: programs that run to their end, and a library whose
+// functions a test calls one by one. `npm run test:python` installs them; where it did not, its
+// tests are skipped.
 
 import assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
@@ -40,7 +41,10 @@ function environment(name: string): Environment {
 export const FLASHBOTS = environment("flashbots");
 export const NEWEST = environment("newest");
 
-/** What a program may take, or one answer of it, in ms: to import web3 takes seconds on a busy machine. */
+/**
+ * What a program may take, or one answer of it, in ms: to import web3 takes seconds on a busy
+ * machine.
+ */
 const ANSWER_MS = 60_000;
 
 /** How a program ended. */
@@ -51,8 +55,8 @@ export interface Ended {
 }
 
 /**
- * Runs the program at `path` (from the root of the repository, or absolute) to its end, which must come within 60 s. It gets `env`
- * and no other setting of this process.
+ * Runs the program at `path` (from the root of the repository, or absolute) to its end, which must
+ * come within 60 s. It gets `env` and no other setting of this process.
  */
 export async function runPython(
 	{ python }: Environment,
@@ -82,7 +86,10 @@ export class PythonCalls {
 		this.#ended = endOf(this.#child);
 	}
 
-	/** The answer to `request`. Throws with what the program wrote to its standard error if it ended instead. */
+	/**
+	 * The answer to `request`. Throws with what the program wrote to its standard error if it ended
+	 * instead.
+	 */
 	async ask(request: unknown): Promise<unknown> {
 		this.#child.stdin.write(`${JSON.stringify(request)}\n`);
 		const { value, done } = await within(this.#child, "an answer", () => this.#lines.next());

@@ -1,5 +1,6 @@
-// Three relays and two boosts under load while one fault after another happens to them. When it is over all is mended, and what
-// was acknowledged is waited for; then everything that was taken down is judged.
+// Three relays and two boosts under load while one fault after another happens to them. When it is
+// over all is mended, and what was acknowledged is waited for; then everything that was taken down
+// is judged.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { systemClock } from "../../shared/clock.ts";
@@ -161,7 +162,7 @@ async function refundViolations(
 function endsOf({ cluster }: ScaleWorld): readonly string[] {
 	const found = cluster.ends.flatMap(({ process, code, signal, stdout, stderr, at }) => {
 		if (signal === "SIGKILL" || code === 0) return [];
-		if (/the store is another process's now, ending/.test(stdout)) return [];
+		if (/another process has the store, exiting/.test(stdout)) return [];
 		return [`${process} at ${timeOf(at)} with ${code ?? signal}: ${stderr.slice(-300)}${stdout.slice(-600)}`];
 	});
 	return told("ended by itself", found, (text) => text);

@@ -30,7 +30,9 @@ function connection(relay: string, times: readonly number[], over: Partial<Conne
 	return { relay, since: 0, endedAt: null, end: "", shown, ...over };
 }
 
-/** All is well: mined, shown to two, and the lease goes from the first to the second at 20,000 ms. */
+/**
+ * All is well: mined, shown to two, and the lease goes from the first to the second at 20,000 ms.
+ */
 function evidence(over: Partial<Evidence> = {}): Evidence {
 	return {
 		submitted: [submitted()],

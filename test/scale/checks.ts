@@ -1,5 +1,6 @@
-// What must hold of a cluster whatever happens to it, read from what users and searchers were answered, the builder's record, the
-// terms of the lease and the chain. Each fault found is told in words.
+// What must hold of a cluster whatever happens to it, read from what users and searchers were
+// answered, the builder's record, the terms of the lease and the chain. Each fault found is told in
+// words.
 
 import type { BuiltBlock } from "../devnet/blockMaker.ts";
 import type { FaultRecord } from "./faults.ts";
@@ -25,11 +26,17 @@ export interface Evidence {
 	readonly end: number;
 }
 
-/** A request that was sent at a moment may reach the builder so much later, in ms: it is one request. */
+/**
+ * A request that was sent at a moment may reach the builder so much later, in ms: it is one
+ * request.
+ */
 const ON_ITS_WAY_MS = 300;
 /** Searchers are shown a transaction within so much of each other, in ms. */
 const TOGETHER_MS = 1_000;
-/** A process may close its websockets so long before it ends, and its clients may hear of its end so much later, in ms. */
+/**
+ * A process may close its websockets so long before it ends, and its clients may hear of its end so
+ * much later, in ms.
+ */
 const [DRAIN_MS, HEARD_MS] = [8_000, 1_000];
 /** Around it nothing may have happened to a connection that is judged, in ms. */
 const CALM_MS = 1_500;
@@ -54,7 +61,9 @@ export function violationsOf(evidence: Evidence): readonly string[] {
 	];
 }
 
-/** What was acknowledged is mined, unless its user ended it, or a nonce before it was never taken. */
+/**
+ * What was acknowledged is mined, unless its user ended it, or a nonce before it was never taken.
+ */
 function lostOf(evidence: Pick<Evidence, "submitted" | "minedAt">): readonly string[] {
 	return told("acknowledged and not mined", openOf(evidence), describe);
 }
@@ -75,7 +84,10 @@ export function openOf({
 	});
 }
 
-/** A process sends for the term that it has: nothing once a later one has begun, but for what is on its way. */
+/**
+ * A process sends for the term that it has: nothing once a later one has begun, but for what is on
+ * its way.
+ */
 function sendersOf({ calls, terms }: Evidence): readonly string[] {
 	const found = calls.flatMap((call) => {
 		if (!isSend(call)) return [];
@@ -91,7 +103,10 @@ function sendersOf({ calls, terms }: Evidence): readonly string[] {
 /** What boost says of a cancel that it can't pass on yet; asked again it says true. */
 const TAKEN_BACK_LATER = /cancels it there as soon as possible/;
 
-/** What was cancelled or replaced is not sent once its user knows that it is, unless he was told that it may be for a while. */
+/**
+ * What was cancelled or replaced is not sent once its user knows that it is, unless he was told
+ * that it may be for a while.
+ */
 function endedOf({ submitted, calls }: Evidence): readonly string[] {
 	const sends = calls.filter(isSend);
 	const byRaw = new Map<string, BuilderCall[]>();
@@ -113,7 +128,10 @@ function endedOf({ submitted, calls }: Evidence): readonly string[] {
 	return told("sent though its end was acknowledged", found, (text) => text);
 }
 
-/** A sound transaction is never refused for good, and no cancel is told of one that it is unknown while it is pending. */
+/**
+ * A sound transaction is never refused for good, and no cancel is told of one that it is unknown
+ * while it is pending.
+ */
 function verdictsOf({ submitted, minedAt }: Evidence): readonly string[] {
 	const refused = submitted.filter(({ ackedAt, answers }) => {
 		return ackedAt === null && answers.some(({ error }) => error !== undefined && error.code !== -32_603);
@@ -161,7 +179,10 @@ interface Shown {
 	readonly ms: number | null;
 }
 
-/** What was shown while nothing happened to the core, on each connection to which nothing happened either. */
+/**
+ * What was shown while nothing happened to the core, on each connection to which nothing happened
+ * either.
+ */
 export function judgedOf(evidence: Evidence): readonly Shown[] {
 	const { connections, end } = evidence;
 	const firsts = new Map<string, number>();
@@ -217,7 +238,9 @@ export interface PaidRefund {
 	readonly wei: bigint;
 }
 
-/** Refunds that the builder paid, as its blocks have them; where one was due and not paid, in words. */
+/**
+ * Refunds that the builder paid, as its blocks have them; where one was due and not paid, in words.
+ */
 export function refundsOf({ blocks }: Evidence): {
 	readonly paid: readonly PaidRefund[];
 	readonly unpaid: readonly string[];

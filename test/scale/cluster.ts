@@ -1,6 +1,6 @@
-// Relays and boosts as processes on one PostgreSQL, as a host runs them: what ends is started again, and new connections go to
-// what is ready. Between each of them and the database, and in front of each relay's own port for the others, is a proxy that
-// can be cut.
+// Relays and boosts as processes on one PostgreSQL, as a host runs them: what ends is started
+// again, and new connections go to what is ready. Between each of them and the database, and in
+// front of each relay's own port for the others, is a proxy that can be cut.
 
 import { pause, systemClock } from "../../shared/clock.ts";
 import { freePort } from "../devnet/freePort.ts";

@@ -1,5 +1,5 @@
-// What is done to a cluster, one fault after another: drawn from a shuffled deck by a seed, so that each kind comes up before one
-// comes twice, and the same seed does the same again.
+// What is done to a cluster, one fault after another: drawn from a shuffled deck by a seed, so that
+// each kind comes up before one comes twice, and the same seed does the same again.
 
 import { pause, systemClock } from "../../shared/clock.ts";
 import type { SeededRandom } from "../support/seededRandom.ts";
@@ -64,7 +64,10 @@ export class Faults {
 		this.#pauses = pauses;
 	}
 
-	/** Does one after another for `ms` at least, and each kind as often as any other; `tell` hears of each. */
+	/**
+	 * Does one after another for `ms` at least, and each kind as often as any other; `tell` hears of
+	 * each.
+	 */
 	async run(ms: number, tell: (record: FaultRecord) => void): Promise<void> {
 		const end = systemClock.monotonic() + ms;
 		while (systemClock.monotonic() < end || this.#deck.length > 0) {

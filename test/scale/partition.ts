@@ -1,11 +1,15 @@
-// A TCP proxy on loopback for partitions: bytes of one direction, or of both, stop on their way and nobody is told, as where
-// packets are dropped. They arrive when the partition ends, if both ends still have their connection. It can tell by the
-// process that connects, so that one of several clients is cut off.
+// A TCP proxy on loopback for partitions: bytes of one direction, or of both, stop on their way and
+// nobody is told, as where packets are dropped. They arrive when the partition ends, if both ends
+// still have their connection. It can tell by the process that connects, so that one of several
+// clients is cut off.
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Which bytes stop: those from the one who connected (`up`), those to it (`down`), or both; `refused`: all connections end. */
+/**
+ * Which bytes stop: those from the one who connected (`up`), those to it (`down`), or both;
+ * `refused`: all connections end.
+ */
 export type Cut = "up" | "down" | "both" | "refused";
 
 export interface PartitionProxy {
@@ -24,7 +28,10 @@ interface Pair {
 	readonly pid: number | null;
 }
 
-/** Starts one in front of the port `to`. `pids`: processes that may connect, where they are to be told apart. */
+/**
+ * Starts one in front of the port `to`. `pids`: processes that may connect, where they are to be
+ * told apart.
+ */
 export async function startPartitionProxy(
 	to: number,
 	pids?: () => readonly number[],

@@ -1,11 +1,13 @@
-// A host's router: each new connection goes to one of those that are ready, in turn. Connections that are open stay where they
-// are, as with a Service of Kubernetes.
+// A host's router: each new connection goes to one of those that are ready, in turn. Connections
+// that are open stay where they are, as with a Service of Kubernetes.
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export type ReadyRouter = Awaited<ReturnType<typeof startReadyRouter>>;
 
-/** Starts one; `ready` has the ports to which it may go now. Without any a connection is refused. */
+/**
+ * Starts one; `ready` has the ports to which it may go now. Without any a connection is refused.
+ */
 export async function startReadyRouter(ready: () => readonly number[]) {
 	const sockets = new Set<Socket>();
 	let turn = 0;

@@ -1,5 +1,6 @@
-// A rolling restart of three relays behind balancers, with a crowd of searchers on their websockets and submissions through boost:
-// what happened, for a test to judge. All of them are real processes, of the crowd as many as its open files take.
+// A rolling restart of three relays behind balancers, with a crowd of searchers on their websockets
+// and submissions through boost: what happened, for a test to judge. All of them are real
+// processes, of the crowd as many as its open files take.
 
 import { execFileSync } from "node:child_process";
 import { setTimeout as after } from "node:timers/promises";
@@ -46,9 +47,15 @@ const OPEN_MS = 120_000;
 const MINED_MS = 60_000;
 /** A searcher's own socket, and both of the balancer's. */
 const FILES_EACH = 3;
-/** Open files of a process beside its websockets: its code, its database, the other processes, and what is being closed. */
+/**
+ * Open files of a process beside its websockets: its code, its database, the other processes, and
+ * what is being closed.
+ */
 const OTHER_FILES = 1_000;
-/** Of all websockets one relay may have, when the other two were restarted by turns: new ones go to those that are ready. */
+/**
+ * Of all websockets one relay may have, when the other two were restarted by turns: new ones go to
+ * those that are ready.
+ */
 const MOST_OF_ALL = 3 / 4;
 
 /** Restarts each relay once, one after another. */
@@ -142,7 +149,10 @@ export async function rollingRestart({ websockets, drainSeconds }: RollingRestar
 	}
 }
 
-/** The searchers of each process of the crowd. Throws where this machine lets no process have as many files as it takes. */
+/**
+ * The searchers of each process of the crowd. Throws where this machine lets no process have as
+ * many files as it takes.
+ */
 function partsOf(websockets: number): readonly { readonly first: number; readonly count: number }[] {
 	// Node itself raises a process's soft limit to the hard one.
 	const limit = Number(

@@ -1,5 +1,5 @@
-// What the tests of several relays share: a real chain whose builder builds a block in each slot, a cluster on one PostgreSQL, and
-// a builder's record that tells which process sent what.
+// What the tests of several relays share: a real chain whose builder builds a block in each slot, a
+// cluster on one PostgreSQL, and a builder's record that tells which process sent what.
 
 import { pause, systemClock } from "../../shared/clock.ts";
 import { type DevBuilder, startDevBuilder } from "../devnet/devBuilder.ts";

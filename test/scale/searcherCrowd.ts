@@ -1,7 +1,8 @@
-// The process of a crowd of searchers and of the balancer between them and the relays: COUNT websockets on the feed of RELAY_PORTS,
-// each of a network address of its own, which are numbered from FIRST. One that is closed comes back within a second or two, as
-// clients do, and tries again while it can't. Every quarter of a second it prints how many are open, and how many were closed so
-// far with which codes.
+// The process of a crowd of searchers and of the balancer between them and the relays: COUNT
+// websockets on the feed of RELAY_PORTS, each of a network address of its own, which are numbered
+// from FIRST. One that is closed comes back within a second or two, as clients do, and tries again
+// while it can't. Every quarter of a second it prints how many are open, and how many were closed
+// so far with which codes.
 
 import { WebSocket } from "ws";
 import { pause, systemClock } from "../../shared/clock.ts";

@@ -1,5 +1,5 @@
-// Searchers on websockets of every relay: each connection takes down what it was shown and when, and comes back when it ends.
-// Some of what is shown is bid on, by any of the connections.
+// Searchers on websockets of every relay: each connection takes down what it was shown and when,
+// and comes back when it ends. Some of what is shown is bid on, by any of the connections.
 
 import { WebSocket } from "ws";
 import { pause, systemClock } from "../../shared/clock.ts";

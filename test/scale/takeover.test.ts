@@ -1,4 +1,5 @@
-// Another relay takes over when the core ends, by events alone. takeover.nightly.ts also judges how long it takes.
+// Another relay takes over when the core ends, by events alone. takeover.nightly.ts also judges how
+// long it takes.
 
 import { testTakeovers } from "./takeover.ts";
 

@@ -1,5 +1,6 @@
-// The core is killed, drained, or suspended until its lease has run out, under submissions to the other relays. Another relay sends what
-// is pending, websockets of the other relays stay open, and each submission is accepted or refused. Nothing that was refused is sent.
+// The core is killed, drained, or suspended until its lease has run out, under submissions to the
+// other relays. Another relay sends what is pending, websockets of the other relays stay open, and
+// each submission is accepted or refused. Nothing that was refused is sent.
 
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
@@ -31,7 +32,10 @@ interface Asked extends Signed {
 const EVERY_MS = { timed: 40, untimed: 150 };
 /** Within a second; the rest is the machine's. */
 const ANSWERED_MS = 1_300;
-/** From the end of the core to the first call of another relay. The lease of a suspended one is six seconds. */
+/**
+ * From the end of the core to the first call of another relay. The lease of a suspended one is six
+ * seconds.
+ */
 const SENT_MS: Readonly<Record<string, number>> = {
 	"is killed": 5_000,
 	drains: 1_000,
@@ -46,7 +50,10 @@ const ENDS = [
 
 let world: ScaleWorld;
 
-/** Tests each end of the core. `isTimed`: also how long it takes, which needs a machine that does nothing else. */
+/**
+ * Tests each end of the core. `isTimed`: also how long it takes, which needs a machine that does
+ * nothing else.
+ */
 export function testTakeovers({ isTimed }: { readonly isTimed: boolean }): void {
 	before(async () => {
 		world = await startScaleWorld({ relays: 3, boosts: 0, accounts: isTimed ? 2_000 : 500, manual: true });
@@ -113,7 +120,8 @@ async function takesOver(t: TestContext, { how, signal, isTimed }: End): Promise
 		t.skip(`this machine is too busy: ${ended[0]?.process} could not renew its lease`);
 	else assert.deepEqual(unanswered, []);
 
-	// All that was taken is sent for the next block as well, by which time all that is to be sent has been.
+	// All that was taken is sent for the next block as well, by which time all that is to be sent has
+	// been.
 	await builder.buildBlock();
 	const taken = asking.asked.filter(isTaken);
 	await mineAll(world, taken);

@@ -1,5 +1,5 @@
-// Takes down in the database which process began which term of the relay's lease, by a trigger in the same transaction, and at
-// what time. Nobody is asked who it takes itself for.
+// Takes down in the database which process began which term of the relay's lease, by a trigger in
+// the same transaction, and at what time. Nobody is asked who it takes itself for.
 
 import pg from "pg";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
@@ -37,7 +37,10 @@ export function urlOf(database: string, name: string, port: number): string {
 	return url.toString();
 }
 
-/** Begins to take terms down. The tables must be there; the process called `first` is the only one so far. */
+/**
+ * Begins to take terms down. The tables must be there; the process called `first` is the only one
+ * so far.
+ */
 export async function watchTerms(database: string, first: string): Promise<void> {
 	await query(database, WATCH.replace("FIRST", first));
 }

@@ -1,5 +1,6 @@
-// Users who submit, cancel and replace transactions by whatever relay or boost a host's router gives them, and ask again with
-// the same bytes where they got no verdict. They take down what they were answered, and judge nothing.
+// Users who submit, cancel and replace transactions by whatever relay or boost a host's router
+// gives them, and ask again with the same bytes where they got no verdict. They take down what they
+// were answered, and judge nothing.
 
 import { Agent, request } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";

@@ -1,5 +1,6 @@
-// For each alert of docs/monitoring/alerts.yml series that fire it, as promtool's unit tests write them: a minute lies between two
-// values. https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/
+// For each alert of docs/monitoring/alerts.yml series that fire it, as promtool's unit tests write
+// them: a minute lies between two values.
+// https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/
 
 export interface AlertCase {
 	readonly series: Readonly<Record<string, string>>;

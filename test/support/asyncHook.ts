@@ -1,6 +1,6 @@
-// The hook by which node:test watches every promise of its process, to know the suite that a new test belongs to (Node 20 to 24,
-// lib/internal/test_runner/harness.js). It takes a process 8 % of its time, and nothing needs it while tests run. node:test must
-// be loaded after this module.
+// The hook by which node:test watches every promise of its process, to know the suite that a new
+// test belongs to (Node 20 to 24, lib/internal/test_runner/harness.js). It takes a process 8 % of
+// its time, and nothing needs it while tests run. node:test must be loaded after this module.
 
 import hooks, { type AsyncHook } from "node:async_hooks";
 

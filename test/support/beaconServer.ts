@@ -1,11 +1,13 @@
-// A consensus node's event stream on loopback: the part of the beacon API that tells block builders of the next slot. It publishes
-// what a test says, and has the faults that such nodes, and what stands in front of them, have.
-// https://ethereum.github.io/beacon-APIs/#/Events/eventstream
+// A consensus node's event stream on loopback: the part of the beacon API that tells block builders
+// of the next slot. It publishes what a test says, and has the faults that such nodes, and what
+// stands in front of them, have. https://ethereum.github.io/beacon-APIs/#/Events/eventstream
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What is published of the block on top of another one; 32 bytes of hex each, the time in seconds. */
+/**
+ * What is published of the block on top of another one; 32 bytes of hex each, the time in seconds.
+ */
 export interface Published {
 	readonly parentHash: string;
 	readonly parentNumber?: number;
@@ -25,7 +27,10 @@ export type BeaconServer = Awaited<ReturnType<typeof startBeaconServer>>;
 
 const PATH = "/eth/v1/events";
 
-/** Starts it, on a free port unless given. `prefix`: a path before that of the API; `credentials`: wanted as Basic. */
+/**
+ * Starts it, on a free port unless given. `prefix`: a path before that of the API; `credentials`:
+ * wanted as Basic.
+ */
 export async function startBeaconServer(
 	options: { readonly port?: number; readonly prefix?: string; readonly credentials?: string } = {},
 ) {

@@ -1,9 +1,13 @@
-// Lets processes share a list of files without a coordinator: the first one that creates a file of the name runs it.
+// Lets processes share a list of files without a coordinator: the first one that creates a file of
+// the name runs it.
 
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 
-/** Whether this process is the first to begin `name` in `folder`. Throws if the folder cannot be written. */
+/**
+ * Whether this process is the first to begin `name` in `folder`. Throws if the folder cannot be
+ * written.
+ */
 export function begins(folder: string, name: string): boolean {
 	try {
 		closeSync(openSync(join(folder, encodeURIComponent(name)), "wx"));

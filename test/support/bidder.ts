@@ -1,5 +1,5 @@
-// The fixture of auction tests on a whole running relay: searchers, backruns, targets and bids, and readers of what builders
-// received and blocks hold. It asserts nothing.
+// The fixture of auction tests on a whole running relay: searchers, backruns, targets and bids, and
+// readers of what builders received and blocks hold. It asserts nothing.
 
 import { concat, keccak256 } from "ethers";
 import { request } from "undici";
@@ -127,7 +127,9 @@ export class Bidder {
 		);
 	}
 
-	/** Bids by `mev_sendBundle` for the blocks from `first` to `last`, and returns the bundle's hash. */
+	/**
+	 * Bids by `mev_sendBundle` for the blocks from `first` to `last`, and returns the bundle's hash.
+	 */
 	async share(
 		target: Signed,
 		backrun: Signed,
@@ -162,7 +164,10 @@ export class Bidder {
 		);
 	}
 
-	/** Like {@link reaches}, and waits until the status also has what the transaction behind the target paid. */
+	/**
+	 * Like {@link reaches}, and waits until the status also has what the transaction behind the
+	 * target paid.
+	 */
 	async told(hash: string, stage: string): Promise<BundleInBlock> {
 		await this.reaches(hash, stage);
 		return until(`what was paid behind the target of ${hash}`, async () => {
@@ -171,7 +176,10 @@ export class Bidder {
 		});
 	}
 
-	/** Waits until the last block of his bundle is at `stage` (as {@link stages} writes it), and returns that block's status. */
+	/**
+	 * Waits until the last block of his bundle is at `stage` (as {@link stages} writes it), and
+	 * returns that block's status.
+	 */
 	async reaches(hash: string, stage: string): Promise<BundleInBlock> {
 		let last: readonly string[] = [];
 		return until(`bundle ${hash} at ${stage}`, async () => {
@@ -194,7 +202,10 @@ export class AuctionFixture extends RelayFixture {
 		return new Bidder(await this.actor(), from, this.system.client.url);
 	}
 
-	/** A new user's transaction that emits an event, submitted on `path`; waits until builders and searchers have it. */
+	/**
+	 * A new user's transaction that emits an event, submitted on `path`; waits until builders and
+	 * searchers have it.
+	 */
 	async target(path = "/fast", options: Omit<TxOptions, "by"> = {}): Promise<Target> {
 		const user = await this.actor(ETHER);
 		const tx = user.sign({ to: EMITTER, ...options });
@@ -244,7 +255,10 @@ export class AuctionFixture extends RelayFixture {
 		await until(`${tx.hash} shared`, async () => (await this.status(tx)).shared);
 	}
 
-	/** The orders that `builder` received about backruns behind `target`, oldest first; two forms of one cancel count once. */
+	/**
+	 * The orders that `builder` received about backruns behind `target`, oldest first; two forms of
+	 * one cancel count once.
+	 */
 	backrunOrders(target: Signed, builder: DevBuilder = this.system.builder): readonly BackrunOrder[] {
 		const live = new Set<string>();
 		return builder.requests().flatMap(({ method, params, seq }): BackrunOrder[] => {
@@ -263,7 +277,9 @@ export class AuctionFixture extends RelayFixture {
 		});
 	}
 
-	/** Waits until `builder` has exactly `backruns` (null: none) behind `target` for the next block. */
+	/**
+	 * Waits until `builder` has exactly `backruns` (null: none) behind `target` for the next block.
+	 */
 	async out(
 		target: Signed,
 		backruns: Signed | readonly Signed[] | null,
@@ -276,7 +292,10 @@ export class AuctionFixture extends RelayFixture {
 		await until(what, () => this.#held(target, block, builder).sort().join() === raws.join());
 	}
 
-	/** Waits until the builder has `backrun`, among others or not, behind `target` for the next block, and `gone` no more. */
+	/**
+	 * Waits until the builder has `backrun`, among others or not, behind `target` for the next block,
+	 * and `gone` no more.
+	 */
 	async holds(target: Signed, backrun: Signed, gone?: Signed): Promise<void> {
 		const block = (await this.head()) + 1;
 		const without = gone === undefined ? "" : `, without ${gone.hash}`;
@@ -340,7 +359,10 @@ export class AuctionFixture extends RelayFixture {
 	}
 }
 
-/** Starts a system with the contracts of the bidding fixture, whose searchers have network addresses of their own. */
+/**
+ * Starts a system with the contracts of the bidding fixture, whose searchers have network addresses
+ * of their own.
+ */
 export async function startAuction(options: SystemOptions = {}): Promise<AuctionFixture> {
 	const system = await startSystem({ ...options, env: { TRUST_PROXY: "1", ...options.env } });
 	await prepareBidding(system);

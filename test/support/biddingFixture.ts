@@ -1,5 +1,5 @@
-// A running relay that takes bids, with contracts that pay the coinbase or do not, funded accounts, targets and backruns. The
-// tests decide who bids, and assert the results.
+// A running relay that takes bids, with contracts that pay the coinbase or do not, funded accounts,
+// targets and backruns. The tests decide who bids, and assert the results.
 
 import { request } from "undici";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
@@ -52,7 +52,10 @@ export interface Signed {
 	readonly hash: string;
 }
 
-/** A transaction of {@link bidder} `index`; by default with sufficient fees, 100,000 gas and nonce 0. */
+/**
+ * A transaction of {@link bidder} `index`; by default with sufficient fees, 100,000 gas and nonce
+ * 0.
+ */
 export function signedBy(index: number, options: TxOptions = {}): Signed {
 	const whole = { by: bidder(index), nonce: 0, ...FEES, ...options };
 	return { raw: `0x${rawTransaction(whole).toString("hex")}`, hash: signedTransaction(whole).hash };
@@ -132,7 +135,9 @@ export class BiddingFixture {
 		return { status: response.statusCode, body: await response.body.json() };
 	}
 
-	/** Submits a plain transfer on `/maxbackruns` and waits until searchers have it. Returns its hash. */
+	/**
+	 * Submits a plain transfer on `/maxbackruns` and waits until searchers have it. Returns its hash.
+	 */
 	async target(index: number, options: TxOptions = {}): Promise<string> {
 		const { raw, hash } = signedBy(index, { value: 1n, ...options });
 		await this.system.client.send(raw, "/maxbackruns");

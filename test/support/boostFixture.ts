@@ -1,5 +1,6 @@
-// Starts a relay, a second relay as the fallback, and boosts in front of both, on one chain and one builder, all in this
-// process. Boosts reach relay and fallback through faulty wires: TCP proxies that a test can make fail.
+// Starts a relay, a second relay as the fallback, and boosts in front of both, on one chain and one
+// builder, all in this process. Boosts reach relay and fallback through faulty wires: TCP proxies
+// that a test can make fail.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +31,10 @@ interface BoostFixtureOptions {
 	readonly fallback?: Env;
 	/** The log of the first boost. Default: none. */
 	readonly log?: Logger;
-	/** Settings of all boosts, which override the fixture's: those of `boostEnv`, whose transactions live for 1000 blocks. */
+	/**
+	 * Settings of all boosts, which override the fixture's: those of `boostEnv`, whose transactions
+	 * live for 1000 blocks.
+	 */
 	readonly boost?: Env;
 	/** Whether boosts reach the relay directly: its wire rewrites some headers. */
 	readonly unwired?: boolean;
@@ -54,7 +58,9 @@ export interface CallOptions {
 	readonly headers?: Env;
 }
 
-/** Options for tests that wait for seconds, through which relays and boosts would poll each other. */
+/**
+ * Options for tests that wait for seconds, through which relays and boosts would poll each other.
+ */
 export const QUIET = { system: { env: { HEAD_POLL_MS: "250" } }, boost: { PROBE_INTERVAL_MS: "1000" } };
 
 export const BOOST_SECRET = "what boost and its relay share";
@@ -106,7 +112,10 @@ export class BoostFixture {
 		await boost.isWell();
 	}
 
-	/** Like {@link fails}, but an operator tells boost: for tests that are not about what it notices by itself. */
+	/**
+	 * Like {@link fails}, but an operator tells boost: for tests that are not about what it notices
+	 * by itself.
+	 */
 	async goesOut(upstream: "relay" | "fallback" = "relay", boost = this.boost): Promise<void> {
 		await this.wires[upstream].set({ kind: "refuse" });
 		await boost.force("open", upstream);
@@ -254,10 +263,12 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const env = {
 			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
 			...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
-			// Probes every 50 ms were half of the CPU time of most tests. One successful probe closes a breaker instead of three.
+			// Probes every 50 ms were half of the CPU time of most tests. One successful probe closes a
+			// breaker instead of three.
 			...{ PROBE_INTERVAL_MS: "150", PROBE_SUCCESSES: "1" },
 			...{ BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
-			// On a busy machine a relay that is well may take seconds to answer, and none of the tests has one that hangs.
+			// On a busy machine a relay that is well may take seconds to answer, and none of the tests
+			// has one that hangs.
 			PROBE_TIMEOUT_MS: "5000",
 			...options.boost,
 		};

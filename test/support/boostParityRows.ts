@@ -1,5 +1,5 @@
-// Requests that a relay and the boost in front of it must answer alike: the tables of bad input, reads of every kind, and
-// bundles. The few answers that must differ are listed with the reason.
+// Requests that a relay and the boost in front of it must answer alike: the tables of bad input,
+// reads of every kind, and bundles. The few answers that must differ are listed with the reason.
 
 import { BUNDLE_ROWS } from "../integration/transport/badInput/bundles.ts";
 import { ENCODING_ROWS } from "../integration/transport/badInput/encoding.ts";

@@ -1,4 +1,5 @@
-// A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
+// A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real
+// time.
 
 import type { TestContext } from "node:test";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
@@ -122,7 +123,7 @@ export class BreakerFixture {
 			probe: (thorough) => this.#probe(thorough),
 			onTrip: (reason) => this.trips.push(reason),
 			onProbe() {},
-			said: () => "its own words",
+			readiness: () => "its own words",
 			hint: () => "where to look",
 		});
 		this.breaker.onChange(() => this.changes.push(this.breaker.state));
@@ -136,7 +137,10 @@ export class BreakerFixture {
 		return attempt;
 	}
 
-	/** Makes an attempt with `outcome`, at once or `afterMs` later. Returns whether the breaker admitted it. */
+	/**
+	 * Makes an attempt with `outcome`, at once or `afterMs` later. Returns whether the breaker
+	 * admitted it.
+	 */
 	async say(
 		outcome: Outcome,
 		kind: "read" | "submission" = "submission",
@@ -164,7 +168,10 @@ export class BreakerFixture {
 		}
 	}
 
-	/** Opens the breaker first, so that no attempt still waits to begin: opossum's timers would keep the process alive. */
+	/**
+	 * Opens the breaker first, so that no attempt still waits to begin: opossum's timers would keep
+	 * the process alive.
+	 */
 	async #endAll(): Promise<void> {
 		this.breaker.force("open");
 		await this.clock.advance(0);

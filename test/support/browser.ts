@@ -1,5 +1,6 @@
-// A real Chromium from its npm package, one page at a time. Collects errors in the console and requests to other hosts, which
-// a test must not find. A page can have a wallet (EIP-6963) with a test's key.
+// A real Chromium from its npm package, one page at a time. Collects errors in the console and
+// requests to other hosts, which a test must not find. A page can have a wallet (EIP-6963) with a
+// test's key.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -52,8 +53,9 @@ export async function startBrowser(): Promise<Browser> {
 const UNPACKS = `import chromium from "@sparticuz/chromium"; await chromium.executablePath();`;
 
 /**
- * The program, unpacked once on a machine. The package takes whatever file has its name for the whole program, also one that another
- * process is still writing, so each process unpacks it into a folder of its own, and the first one to end keeps it for all.
+ * The program, unpacked once on a machine. The package takes whatever file has its name for the
+ * whole program, also one that another process is still writing, so each process unpacks it into a
+ * folder of its own, and the first one to end keeps it for all.
  */
 async function unpacked(): Promise<string> {
 	const folder = join(tmpdir(), `leeward-chromium-${VERSION}`);
@@ -122,7 +124,8 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 		faults,
 		/** Serious findings of axe-core on the page as it is now. */
 		async violations(): Promise<readonly string[]> {
-			// Evaluated by the debugger, so the page's policy stays as it is. It is half a megabyte, which a document needs once.
+			// Evaluated by the debugger, so the page's policy stays as it is. It is half a megabyte,
+			// which a document needs once.
 			if (!(await page.evaluate("'axe' in window"))) await page.evaluate(AXE);
 			const found = (await page.evaluate(VIOLATIONS)) as readonly (readonly [id: string, targets: unknown])[];
 			return found.map(([id, targets]) => `${id}: ${JSON.stringify(targets)}`);
@@ -152,7 +155,10 @@ export const LOOKS: Looks =
 		? sized<Looks>({ light: {}, "dark phone": { dark: true, width: 390 } }, ALL_LOOKS)
 		: ALL_LOOKS;
 
-/** The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself there. */
+/**
+ * The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself
+ * there.
+ */
 export async function fits({ page }: Pick<OpenPage, "page">, name: string): Promise<void> {
 	const width = (await page.evaluate("document.documentElement.scrollWidth")) as number;
 	assert.ok(width <= (page.viewportSize()?.width ?? 0), `${name} is ${width} wide`);

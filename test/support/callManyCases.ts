@@ -1,5 +1,6 @@
-// Generates random cases of eth_callMany from a seed: single calls, and bundles of signed transactions. It does not know the
-// expected answers: the tests get them by mining the same on a real chain.
+// Generates random cases of eth_callMany from a seed: single calls, and bundles of signed
+// transactions. It does not know the expected answers: the tests get them by mining the same on a
+// real chain.
 
 import { BLOCK_GAS, SLOT_SECONDS } from "./callManyFixture.ts";
 import type { RealBlock } from "./callManyReal.ts";
@@ -136,8 +137,9 @@ function optionsOf(random: SeededRandom, deed: Deed, baseFee: bigint): TxOptions
 }
 
 /**
- * A call of an account together with an authorization (EIP-7702) that makes the account count its calls, or ends that. The
- * account sends nothing itself, since the chain's pool would not see that the authorization used its nonce.
+ * A call of an account together with an authorization (EIP-7702) that makes the account count its
+ * calls, or ends that. The account sends nothing itself, since the chain's pool would not see that
+ * the authorization used its nonce.
  */
 function delegating(random: SeededRandom, options: TxOptions): TxOptions {
 	const by = random.pick(DELEGATING);
@@ -179,7 +181,9 @@ function spoiled(flaw: (typeof FLAWS)[number] | null, options: TxOptions, baseFe
 interface CallCase {
 	/** The method's first parameter. */
 	readonly bundles: readonly object[];
-	/** The same, to be mined for real; the first one is mined in the base block itself, or after it. */
+	/**
+	 * The same, to be mined for real; the first one is mined in the base block itself, or after it.
+	 */
 	readonly blocks: readonly RealBlock[];
 	/** The number of calls in each bundle. */
 	readonly counts: readonly number[];
@@ -196,10 +200,15 @@ interface CaseBlock {
 }
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
-/** The gas of a real call whose simulated one names none; enough for all calls but those that are meant to run out. */
+/**
+ * The gas of a real call whose simulated one names none; enough for all calls but those that are
+ * meant to run out.
+ */
 const PLENTY = 5_000_000n;
 
-/** Draws one to three bundles. If the block has a base fee every call pays it; else calls are free. */
+/**
+ * Draws one to three bundles. If the block has a base fee every call pays it; else calls are free.
+ */
 export function drawCallCase(
 	random: SeededRandom,
 	rich: readonly TestAccount[],
@@ -221,7 +230,8 @@ export function drawCallCase(
 			blockOverride.blockNumber = hex(later.number);
 			blockOverride.timestamp = random.oneIn(2) ? hex(later.timestamp) : later.timestamp;
 		}
-		// Calls in the block itself run after its own transactions, so they can't have other block values.
+		// Calls in the block itself run after its own transactions, so they can't have other block
+		// values.
 		const isApart = block.number > within.number;
 		if (isApart && random.oneIn(3)) {
 			const coinbase = testAccount(500 + random.below(3)).address;

@@ -1,5 +1,5 @@
-// Calls eth_callMany as a client does, on anvil and on geth (or its recorded answers), with the contracts of contracts.ts. No
-// relay is involved.
+// Calls eth_callMany as a client does, on anvil and on geth (or its recorded answers), with the
+// contracts of contracts.ts. No relay is involved.
 
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import type { CallMany, CallResults } from "../../relay/domain/callMany.ts";
@@ -50,7 +50,10 @@ export async function startCallManyFixture() {
 		/** The private transactions that searchers may see, by hash. */
 		shared,
 		callMany,
-		/** Calls the method as a client does, and returns each entry as {@link askAlone} does. Throws RpcError. */
+		/**
+		 * Calls the method as a client does, and returns each entry as {@link askAlone} does. Throws
+		 * RpcError.
+		 */
 		ask: (params: readonly unknown[]): Promise<Entry[][]> => askAlone(callMany, params),
 		async stop(): Promise<void> {
 			await client.close();
@@ -59,7 +62,10 @@ export async function startCallManyFixture() {
 	};
 }
 
-/** Calls eth_callMany as a client does; of signed transactions, which are one bundle there, each result is as it ran by itself. */
+/**
+ * Calls eth_callMany as a client does; of signed transactions, which are one bundle there, each
+ * result is as it ran by itself.
+ */
 export async function askAlone(callMany: CallMany, params: readonly unknown[]): Promise<Entry[][]> {
 	let ran: CallResults | undefined;
 	const keeping: CallMany = {
@@ -148,7 +154,10 @@ export async function startGethFixture(name: string, options: GethOptions = {}) 
 		rich: geth.accounts.map(({ privateKey }) => accountOf(privateKey)),
 		shared,
 		callMany: usual,
-		/** Calls the method as a client does, and returns each entry as {@link askAlone} does. Throws RpcError. */
+		/**
+		 * Calls the method as a client does, and returns each entry as {@link askAlone} does. Throws
+		 * RpcError.
+		 */
 		ask: (params: readonly unknown[]) => askAlone(usual, params),
 		/** The same with another slot length. */
 		askWith: (slotSeconds: number, params: readonly unknown[]) => askAlone(over(slotSeconds), params),

@@ -1,5 +1,5 @@
-// Mines transactions and impersonated calls in blocks of a chain, and reads from receipts and traces what each returned. Uses
-// no code of the relay.
+// Mines transactions and impersonated calls in blocks of a chain, and reads from receipts and
+// traces what each returned. Uses no code of the relay.
 
 import assert from "node:assert/strict";
 import type { DevChain } from "../devnet/devChain.ts";
@@ -59,10 +59,10 @@ export async function mineBlocks(
 }
 
 /**
- * The outcome of `sends` in one block whose builder takes them in order and leaves out those that can't be executed at that
- * point: the first that the chain refuses is left out, and the block is tried again. Of several with one key (sender and
- * nonce) the pool would keep the one that pays most, so a later one is only tried when the earlier is left out. Restores the
- * chain afterwards.
+ * The outcome of `sends` in one block whose builder takes them in order and leaves out those that
+ * can't be executed at that point: the first that the chain refuses is left out, and the block is
+ * tried again. Of several with one key (sender and nonce) the pool would keep the one that pays
+ * most, so a later one is only tried when the earlier is left out. Restores the chain afterwards.
  */
 export async function buildInOrder(
 	chain: DevChain,
@@ -134,7 +134,10 @@ export async function readOutcomes(
 	);
 }
 
-/** Mines a block of those of `txs` that geth accepts one after another; the outcome of each, null if geth refused it. */
+/**
+ * Mines a block of those of `txs` that geth accepts one after another; the outcome of each, null if
+ * geth refused it.
+ */
 export async function mineInOrder(
 	geth: GethChain,
 	{ txs = [], ...block }: GethBlock,

@@ -1,5 +1,5 @@
-// Plain clients for tests, which hide nothing: HTTP byte by byte, websockets, and event streams. Each reports how its
-// connection ended.
+// Plain clients for tests, which hide nothing: HTTP byte by byte, websockets, and event streams.
+// Each reports how its connection ended.
 
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -61,7 +61,10 @@ export class RawConnection {
 		this.#socket.end(bytes);
 	}
 
-	/** Sends `bytes` without reading anything meanwhile; resolves when all are sent, or sending failed. */
+	/**
+	 * Sends `bytes` without reading anything meanwhile; resolves when all are sent, or sending
+	 * failed.
+	 */
 	async writeBlindly(bytes: Buffer): Promise<void> {
 		this.#socket.pause();
 		await new Promise<void>((resolve) => this.#socket.write(bytes, () => resolve()));
@@ -73,7 +76,10 @@ export class RawConnection {
 		resetSocket(this.#socket);
 	}
 
-	/** The next answer. `head`: the answer to a HEAD request, which has no body whatever its headers say. */
+	/**
+	 * The next answer. `head`: the answer to a HEAD request, which has no body whatever its headers
+	 * say.
+	 */
 	async answer(head = false): Promise<RawAnswer> {
 		return this.#until("an answer", () => this.#take(head));
 	}
@@ -126,7 +132,10 @@ export class RawConnection {
 	}
 }
 
-/** The bytes of a request; `Content-Length` is added for a body, unless `headers` has it or chunks it. */
+/**
+ * The bytes of a request; `Content-Length` is added for a body, unless `headers` has it or chunks
+ * it.
+ */
 export function requestText(
 	verb: string,
 	path: string,

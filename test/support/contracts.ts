@@ -1,5 +1,5 @@
-// Small contracts for tests of simulation and eth_callMany, as bytecode. Comments give the instructions, in capitals, of those
-// that are not obvious.
+// Small contracts for tests of simulation and eth_callMany, as bytecode. Comments give the
+// instructions, in capitals, of those that are not obvious.
 
 import { addressOf } from "./simulationFixture.ts";
 
@@ -12,7 +12,10 @@ function hex(value: number, bytes: number): string {
 	return value.toString(16).padStart(2 * bytes, "0");
 }
 
-/** Code that copies `tail` into memory and returns it (f3) or reverts with it (fd): PUSH2 n, PUSH1 12, PUSH0, CODECOPY, PUSH2 n, PUSH0, `end`. */
+/**
+ * Code that copies `tail` into memory and returns it (f3) or reverts with it (fd): PUSH2 n, PUSH1
+ * 12, PUSH0, CODECOPY, PUSH2 n, PUSH0, `end`.
+ */
 function endWith(end: "f3" | "fd", tail: string): string {
 	const size = hex((tail.length - 2) / 2, 2);
 	return code("61", size, "600c 5f 39 61", size, "5f", end, tail.slice(2));
@@ -76,7 +79,10 @@ export const PAYS_COINBASE = code(PAY_COINBASE, "00");
 /** Pays the value of its call to the coinbase, and then reverts, which undoes the payment. */
 export const PAYS_COINBASE_AND_REVERTS = code(PAY_COINBASE, "5f 5f fd");
 
-/** CALLCODE of the coinbase with CALLVALUE: in a trace it looks like a payment, but it moves nothing. */
+/**
+ * CALLCODE of the coinbase with CALLVALUE: in a trace it looks like a payment, but it moves
+ * nothing.
+ */
 export const PRETENDS_TO_PAY = code("5f 5f 5f 5f 34 41 5a f2 00");
 
 /** CALL of the coinbase with one wei more than CALLVALUE, which fails for lack of balance. */
@@ -136,8 +142,8 @@ export const COUNTS = code(
 export const CLEARS = code("36 6008 57 5f 5f 55 00", "5b 5f 54 600f 57 00", "5b 5f 5f fd");
 
 /**
- * A switch: a call with calldata sets it to the first word; a call without reverts with `data` while the switch is zero, and
- * succeeds otherwise.
+ * A switch: a call with calldata sets it to the first word; a call without reverts with `data`
+ * while the switch is zero, and succeeds otherwise.
  */
 export function gate(data: string): string {
 	const size = hex((data.length - 2) / 2, 2);
@@ -178,17 +184,26 @@ const STORE = code("5f 35 54 5f 52", "6020 35 5f 35 55", "6020 5f f3");
 const ECHO = code("36 5f 5f 37 36 5f f3");
 /** Writes to storage, then reverts with its calldata. */
 const REVERT = code("6001 5f 55 36 5f 5f 37 36 5f fd");
-/** Calls the address in word 0 with CALLVALUE; returns what the call returned, and the balance of that address. */
+/**
+ * Calls the address in word 0 with CALLVALUE; returns what the call returned, and the balance of
+ * that address.
+ */
 const FORWARD = code("6020 5f 5f 5f 34 5f 35 5a f1 50", "5f 35 31 6020 52", "6040 5f f3");
 /** Creates a contract with its calldata as init code and CALLVALUE; returns the address. */
 const FACTORY = code("36 5f 5f 37", "36 5f 34 f0", "5f 52 6020 5f f3");
-/** SELFDESTRUCT to the caller; the contract is only removed if it was created in the same transaction. */
+/**
+ * SELFDESTRUCT to the caller; the contract is only removed if it was created in the same
+ * transaction.
+ */
 const DESTROY = code("33 ff");
 /** BLOCKHASH(word 0) */
 const HASH_OF = code("5f 35 40 5f 52 6020 5f f3");
 /** Returns the code of the address in word 0. */
 const CODE_OF = code("5f 35 3b 5f 5f 5f 35 3c", "5f 35 3b 5f f3");
-/** COINBASE, TIMESTAMP, NUMBER, BASEFEE, GASLIMIT, GASPRICE, balances of coinbase, origin and self, value, caller. */
+/**
+ * COINBASE, TIMESTAMP, NUMBER, BASEFEE, GASLIMIT, GASPRICE, balances of coinbase, origin and self,
+ * value, caller.
+ */
 const SURROUNDINGS = code(
 	"41 5f 52 42 6020 52 43 6040 52 48 6060 52 45 6080 52 3a 60a0 52",
 	"41 31 60c0 52 32 31 60e0 52 47 610100 52 34 610120 52 33 610140 52",

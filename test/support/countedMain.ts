@@ -1,5 +1,6 @@
-// Runs the process whose entry, a path from the project's root, is the first argument, and counts what its main thread does: on
-// SIGUSR2 it logs how often it has done each since it was asked last. Counts are the same on each machine, unlike times.
+// Runs the process whose entry, a path from the project's root, is the first argument, and counts
+// what its main thread does: on SIGUSR2 it logs how often it has done each since it was asked last.
+// Counts are the same on each machine, unlike times.
 
 import { createHook } from "node:async_hooks";
 import { subscribe } from "node:diagnostics_channel";
@@ -49,5 +50,6 @@ process.on("SIGUSR2", () => {
 	process.stdout.write(`${JSON.stringify(line)}\n`);
 	counts = none();
 });
-// By its files, as it is read: put together with all that it imports, it would have a GroupCommit of its own.
+// By its files, as it is read: put together with all that it imports, it would have a GroupCommit
+// of its own.
 await import(new URL(`../../${entry}?counted`, import.meta.url).href);

@@ -1,4 +1,5 @@
-// A strict reader of CSV by RFC 4180: CRLF behind each line, the same number of fields in each, quotes only around whole fields.
+// A strict reader of CSV by RFC 4180: CRLF behind each line, the same number of fields in each,
+// quotes only around whole fields.
 
 /** The fields of each line. Throws if the text is anything else. */
 export function readCsv(text: string): readonly (readonly string[])[] {

@@ -1,5 +1,5 @@
-// Generates the tables of the documents, and the OpenRPC document, from the code's registries. A test compares them with
-// the files; `npm run docs` writes them.
+// Generates the tables of the documents, and the OpenRPC document, from the code's registries. A
+// test compares them with the files; `npm run docs` writes them.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ import { openRpc } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
 import { START_PORTS } from "../devnet/startLayout.ts";
 import { documents, OPENRPC, ROOT, textOf } from "./documents.ts";
+import { type Message, messages } from "./messages.ts";
 import { filesEnding } from "./runner.ts";
 
 /** Which searchers see a transaction. */
@@ -63,11 +64,26 @@ export function docTables(): Readonly<Record<string, string>> {
 		),
 		ports: table(["process", "default port", "setting"], PORTS),
 		mainnet: MAINNET_BUILDERS.map(({ name }) => name).join(", "),
+		logMessages: messageTable("log"),
+		metricMessages: messageTable("metric"),
+		textMessages: messageTable("text"),
 		nightly: table(
 			["file", "what it shows"],
 			filesEnding(".nightly.ts").map((file) => [`\`${file}\``, openingOf(file)]),
 		),
 	};
+}
+
+/** The rows of docs/messages.md of one kind. */
+function messageTable(kind: Message["kind"]): string {
+	const own = messages().filter((message) => message.kind === kind);
+	return table(
+		["text", "in"],
+		own.map(({ text, files }) => [
+			`\`${text.replaceAll("`", "'")}\``,
+			files.map((file) => `\`${file}\``).join(", "),
+		]),
+	);
 }
 
 /** The first sentence of a file's opening comment. */
@@ -102,7 +118,10 @@ export function withTables(text: string): string {
 	);
 }
 
-/** The files that are not what the code has, among `files` (each a path and its text), and what they should hold. */
+/**
+ * The files that are not what the code has, among `files` (each a path and its text), and what they
+ * should hold.
+ */
 export function outOfDate(
 	files: readonly (readonly [path: string, text: string])[] = [...documents(), [OPENRPC, textOf(OPENRPC)]],
 ): ReadonlyMap<string, string> {

@@ -1,5 +1,5 @@
-// The project's documents, the blocks of code in them, and the files that hosts read (Dockerfile, compose.yaml, fly.toml,
-// .env.example), parsed. The tests decide what must be true of them.
+// The project's documents, the blocks of code in them, and the files that hosts read (Dockerfile,
+// compose.yaml, fly.toml, .env.example), parsed. The tests decide what must be true of them.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,12 +16,19 @@ export const OPENRPC = "docs/openrpc.json";
 
 /** The text of each document by its path from the root. */
 export function documents(): ReadonlyMap<string, string> {
-	const markdown = (folder: string) => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith(".md"));
-	const paths = [...markdown("."), ...markdown("docs").map((name) => `docs/${name}`)];
+	const isMarkdown = (name: string) => name.endsWith(".md");
+	const below = readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" });
+	const paths = [
+		...readdirSync(ROOT).filter(isMarkdown),
+		...below.filter(isMarkdown).map((name) => `docs/${name}`),
+	];
 	return new Map(paths.map((path) => [path, readFileSync(join(ROOT, path), "utf8")]));
 }
 
-/** A JSON example with its name: `<!-- example:name -->`, an empty line or none, and a block of JSON. */
+/**
+ * A JSON example with its name: `<!-- example:name -->`, an empty line or none, and a block of
+ * JSON.
+ */
 export function examplesOf(text: string): ReadonlyMap<string, unknown> {
 	const found = text.matchAll(/<!-- example:(\w+) -->\n+```json\n([\s\S]*?)\n```/g);
 	return new Map([...found].map(([, name = "", json = ""]) => [name, JSON.parse(json)]));
@@ -55,8 +62,9 @@ export function snippetsOf(document: string, text: string): readonly Snippet[] {
 }
 
 /**
- * The text of the only block of `document` that begins with `start`; throws if there is not exactly one. By calling it a test
- * claims to run the block: test/snippets.test.ts demands such a test for every block.
+ * The text of the only block of `document` that begins with `start`; throws if there is not exactly
+ * one. By calling it a test claims to run the block: test/snippets.test.ts demands such a test for
+ * every block.
  */
 export function snippet(document: string, start: string): string {
 	const all = snippetsOf(document, documents().get(document) ?? "");
@@ -74,7 +82,10 @@ export function snippets(document: string, language: string): readonly string[] 
 	return all.filter((one) => one.language === language).map(({ text }) => text);
 }
 
-/** Replaces placeholders in `text`, in order. Throws if one is missing from the text, or one is left in it. */
+/**
+ * Replaces placeholders in `text`, in order. Throws if one is missing from the text, or one is left
+ * in it.
+ */
 export function filled(
 	text: string,
 	...values: readonly (readonly [placeholder: string, value: string])[]

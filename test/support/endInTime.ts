@@ -1,4 +1,5 @@
-// Ends a test process that an open handle keeps alive after its tests, and names the handle and the file that left it.
+// Ends a test process that an open handle keeps alive after its tests, and names the handle and the
+// file that left it.
 
 /** What was open when a file had ended. */
 export interface FileEnd {
@@ -12,7 +13,10 @@ export function fileEnd(name: string): FileEnd {
 	return { name, open: process.getActiveResourcesInfo().length };
 }
 
-/** Ends this process as failed if it has not ended by itself `ms` milliseconds from now. `ends`: of its files, in order. */
+/**
+ * Ends this process as failed if it has not ended by itself `ms` milliseconds from now. `ends`: of
+ * its files, in order.
+ */
 export function endInTime(ms: number, ends: readonly FileEnd[]): void {
 	const timer = setTimeout(() => {
 		const open = process.getActiveResourcesInfo().join(", ");

@@ -1,5 +1,6 @@
-// The engine of the stores of a test's relays and boosts: LMDB. With TEST_STORES=postgres those in the test's own process use both
-// engines at once (see storeEngines.ts), and those in processes of their own a schema each in a PostgreSQL database.
+// The engine of the stores of a test's relays and boosts: LMDB. With TEST_STORES=postgres those in
+// the test's own process use both engines at once (see storeEngines.ts), and those in processes of
+// their own a schema each in a PostgreSQL database.
 
 import { join } from "node:path";
 import { open } from "lmdb";
@@ -8,12 +9,17 @@ import { startPostgres } from "./postgresServer.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The environment variable with a database for all test files; the runner of many files sets it. */
+/**
+ * The environment variable with a database for all test files; the runner of many files sets it.
+ */
 export const TEST_DATABASE = "TEST_DATABASE_URL";
 /** The environment variable by which the relay of a whole system is an edge: see systems.ts. */
 export const RELAY_AS = "RELAY_AS";
 export const isEdge = process.env[RELAY_AS] === "edge";
-/** With `postgres` in this environment variable, stores are in PostgreSQL: those in the test's own process on both engines. */
+/**
+ * With `postgres` in this environment variable, stores are in PostgreSQL: those in the test's own
+ * process on both engines.
+ */
 export const STORES = "TEST_STORES";
 export const isOnPostgres = process.env[STORES] === "postgres";
 /** Forces LMDB, for tests of the data folder itself. */
@@ -28,7 +34,9 @@ let used = 0;
 const urls = new Map<string, string>();
 let databases = 0;
 
-/** Adds the database URL for its DATA_DIR to a process's `env`, unless it has one, or LMDB is used. */
+/**
+ * Adds the database URL for its DATA_DIR to a process's `env`, unless it has one, or LMDB is used.
+ */
 export function onEngine<E extends Env>(env: E): E {
 	const { DATA_DIR } = env;
 	if (!isOnPostgres || DATA_DIR === undefined || env.DATABASE_URL !== undefined) return env;
@@ -50,7 +58,10 @@ export async function databaseOf(dataDir: string): Promise<string> {
 	return url;
 }
 
-/** Makes an empty database on the server of all test files, which no test may stop or slow down, and returns its URL. */
+/**
+ * Makes an empty database on the server of all test files, which no test may stop or slow down, and
+ * returns its URL.
+ */
 export async function newDatabase(): Promise<string> {
 	const base = await database();
 	const name = `d${process.pid}_${databases++}`;
@@ -58,7 +69,10 @@ export async function newDatabase(): Promise<string> {
 	return Object.assign(new URL(base), { pathname: `/${name}` }).toString();
 }
 
-/** Reads the value of the key that begins and ends so directly from the store of `process`; null if there is none. */
+/**
+ * Reads the value of the key that begins and ends so directly from the store of `process`; null if
+ * there is none.
+ */
 export async function peek(
 	env: Env,
 	process: "relay" | "boost",

@@ -1,5 +1,5 @@
-// Both sides of subscriptions for tests: a searcher's websocket client, fake connections that record what they are sent, and a
-// server with the subscription methods on a free port.
+// Both sides of subscriptions for tests: a searcher's websocket client, fake connections that
+// record what they are sent, and a server with the subscription methods on a free port.
 
 import type { ClientOptions } from "ws";
 import type { TransactionRecord } from "../../relay/domain/record.ts";
@@ -65,7 +65,9 @@ export class FeedClient {
 		return this.say(JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params }));
 	}
 
-	/** Sends `request` unchanged, whose id may have been used before, and returns the whole answer. */
+	/**
+	 * Sends `request` unchanged, whose id may have been used before, and returns the whole answer.
+	 */
 	say(request: string): Promise<Frame> {
 		const { id } = JSON.parse(request) as Frame;
 		const { socket } = this.ws;
@@ -116,12 +118,18 @@ export class FeedClient {
 		return this.received(subscription).filter((one) => one.hash === hash).length;
 	}
 
-	/** Waits until `subscription` receives the transaction with this hash, and returns the first result. */
+	/**
+	 * Waits until `subscription` receives the transaction with this hash, and returns the first
+	 * result.
+	 */
 	shown(subscription: string, hash: string): Promise<Told> {
 		return until(`${hash} on the feed`, () => this.received(subscription).find((one) => one.hash === hash));
 	}
 
-	/** The positions among all frames of the answer with the id of `subscription`, and of its first notification. */
+	/**
+	 * The positions among all frames of the answer with the id of `subscription`, and of its first
+	 * notification.
+	 */
 	order(subscription: string): { readonly answer: number; readonly first: number } {
 		return {
 			answer: this.#frames.findIndex(({ result }) => result === subscription),
@@ -219,7 +227,9 @@ export interface SubscriptionServer {
 	/** `ws://127.0.0.1:port` */
 	readonly wsUrl: string;
 	readonly hub: SubscriptionHub;
-	/** The transactions' records by hash, as the server reads them; notifications show hash and stage. */
+	/**
+	 * The transactions' records by hash, as the server reads them; notifications show hash and stage.
+	 */
 	readonly records: Map<string, TransactionRecord>;
 	/** Awaited after each read of a record, before it is returned. */
 	reading: () => Promise<void>;
@@ -227,7 +237,10 @@ export interface SubscriptionServer {
 	stop(): Promise<void>;
 }
 
-/** Starts the server, with `aliases` of the pending transactions' subscription. It trusts one proxy (TRUST_PROXY 1). */
+/**
+ * Starts the server, with `aliases` of the pending transactions' subscription. It trusts one proxy
+ * (TRUST_PROXY 1).
+ */
 export async function startSubscriptionServer(aliases: readonly string[]): Promise<SubscriptionServer> {
 	const log = silentLogger;
 	const clock = systemClock;

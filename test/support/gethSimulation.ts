@@ -1,4 +1,5 @@
-// Simulations on go-ethereum, real or recorded, and what really becomes of the simulated transactions when it mines them.
+// Simulations on go-ethereum, real or recorded, and what really becomes of the simulated
+// transactions when it mines them.
 
 import { Wallet } from "ethers";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
@@ -15,7 +16,9 @@ import { abilitiesOf, GWEI, simulatorOn } from "./simulationFixture.ts";
 /** The coinbase of simulated and of mined blocks. */
 export const COINBASE = "0x00000000000000000000000000000000facade02";
 
-/** What the relay draws is the same each time, so that the recorded answers are to these questions. */
+/**
+ * What the relay draws is the same each time, so that the recorded answers are to these questions.
+ */
 function undrawn(geth: RecordedGeth, refused = ""): SimulationNode {
 	const word = `0x${"5a".repeat(32)}`;
 	const fixed = (call: RpcCall): RpcCall =>

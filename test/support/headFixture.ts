@@ -1,5 +1,5 @@
-// A head tracker that follows a node, and a mirror that rebuilds the chain from the tracker's updates and checks that each
-// follows from the one before. Collects the tracker's log.
+// A head tracker that follows a node, and a mirror that rebuilds the chain from the tracker's
+// updates and checks that each follows from the one before. Collects the tracker's log.
 
 import assert from "node:assert/strict";
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
@@ -134,8 +134,8 @@ export async function startHeadFixture(
 			return open;
 		},
 		/**
-		 * Waits until the mirror has the node's head, then checks that no update was wrong and that each block of the mirror is
-		 * the node's.
+		 * Waits until the mirror has the node's head, then checks that no update was wrong and that
+		 * each block of the mirror is the node's.
 		 */
 		async waitUntilInSync(what: string): Promise<void> {
 			await until(what, async () => {

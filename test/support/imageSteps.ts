@@ -1,5 +1,6 @@
-// Performs the steps of the Dockerfile below a folder that stands for /, without Docker: COPY of what .dockerignore lets through,
-// RUN by the shell, WORKDIR. The base image, users and layers are not there: commands run on this machine, as this user.
+// Performs the steps of the Dockerfile below a folder that stands for /, without Docker: COPY of
+// what .dockerignore lets through, RUN by the shell, WORKDIR. The base image, users and layers are
+// not there: commands run on this machine, as this user.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -20,8 +21,9 @@ import { type ImageStage, ROOT, textOf } from "./documents.ts";
 const DECLARES = ["ARG", "ENV", "USER", "EXPOSE", "HEALTHCHECK", "CMD"];
 
 /**
- * Whether Docker's build sees the file, by .dockerignore: the last pattern that matches it, or a folder that it is in, counts. Only
- * `*`, whole paths and `!` are known here. https://docs.docker.com/build/concepts/context/#dockerignore-files
+ * Whether Docker's build sees the file, by .dockerignore: the last pattern that matches it, or a
+ * folder that it is in, counts. Only `*`, whole paths and `!` are known here.
+ * https://docs.docker.com/build/concepts/context/#dockerignore-files
  */
 export function isInContext(path: string, ignored: string = textOf(".dockerignore")): boolean {
 	let isIn = true;
@@ -34,7 +36,10 @@ export function isInContext(path: string, ignored: string = textOf(".dockerignor
 	return isIn;
 }
 
-/** Performs `stage` below `root`; `earlier`: the roots of the stages before by name. Throws where a step fails. */
+/**
+ * Performs `stage` below `root`; `earlier`: the roots of the stages before by name. Throws where a
+ * step fails.
+ */
 export function perform(stage: ImageStage, root: string, earlier: ReadonlyMap<string, string>): void {
 	let place = root;
 	mkdirSync(root, { recursive: true });
@@ -81,7 +86,8 @@ function run(command: string, place: string, root: string): void {
 		env: {
 			PATH: `${bin}:${process.env.PATH}`,
 			HOME: process.env.HOME ?? "",
-			// What was installed for the tests need not be fetched again; the rest is no part of what is tested.
+			// What was installed for the tests need not be fetched again; the rest is no part of what is
+			// tested.
 			npm_config_prefer_offline: "true",
 			npm_config_audit: "false",
 			npm_config_update_notifier: "false",

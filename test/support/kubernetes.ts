@@ -1,6 +1,7 @@
-// The manifests of docs/deploy/kubernetes, and what Kubernetes' API would refuse in one: unknown keys, wrong types and what is
-// missing, by the types that kubernetes-types has made from Kubernetes' own OpenAPI schema. Among npm's packages none has that
-// schema in a form that refuses unknown keys.
+// The manifests of docs/deploy/kubernetes, and what Kubernetes' API would refuse in one: unknown
+// keys, wrong types and what is missing, by the types that kubernetes-types has made from
+// Kubernetes' own OpenAPI schema. Among npm's packages none has that schema in a form that refuses
+// unknown keys.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -106,7 +107,9 @@ export function manifests(): readonly Manifest[] {
 		});
 }
 
-/** What is wrong with each of `these`, in order: the compiler's words, none for one that is right. */
+/**
+ * What is wrong with each of `these`, in order: the compiler's words, none for one that is right.
+ */
 export async function faultsOf(these: readonly unknown[]): Promise<readonly (readonly string[])[]> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-kubernetes-"));
 	try {
@@ -137,7 +140,9 @@ function programOf(manifest: Manifest): string {
 	return `export const manifest: ${type} = ${JSON.stringify(manifest, null, "\t")};\n`;
 }
 
-/** The lines that the compiler says. Throws if it says something that is about none of the files. */
+/**
+ * The lines that the compiler says. Throws if it says something that is about none of the files.
+ */
 function compiled(folder: string, files: readonly string[]): Promise<readonly string[]> {
 	const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
 	const options =

@@ -1,4 +1,5 @@
-// Collects what the relay and boost log and serve, and searches it for secrets in all usual encodings.
+// Collects what the relay and boost log and serve, and searches it for secrets in all usual
+// encodings.
 
 import assert from "node:assert/strict";
 import { Transaction } from "ethers";
@@ -44,7 +45,9 @@ export class LeakWatch {
 		return secrets.filter((secret) => this.#has(place, secret)).map(({ name }) => name);
 	}
 
-	/** Asserts that `place` showed a secret of each column in `shown`, and none of any other column. */
+	/**
+	 * Asserts that `place` showed a secret of each column in `shown`, and none of any other column.
+	 */
 	assertShows<Column extends string>(
 		place: string,
 		columns: Columns<Column>,
@@ -80,7 +83,10 @@ export function signatureOf(raw: string, name: string): readonly Secret[] {
 
 const formsByValue = new Map<string, readonly string[]>();
 
-/** The encodings of a secret. Bytes: hex, base64, and as Node prints and serialises a Buffer. Text: plain, percent-encoded, base64. */
+/**
+ * The encodings of a secret. Bytes: hex, base64, and as Node prints and serialises a Buffer. Text:
+ * plain, percent-encoded, base64.
+ */
 function formsOf(value: string): readonly string[] {
 	const known = formsByValue.get(value);
 	if (known !== undefined) return known;

@@ -1,5 +1,5 @@
-// The machine's clock, which a test can move ahead: what was set for a time in between happens at once, in
-// order.
+// The machine's clock, which a test can move ahead: what was set for a time in between happens at
+// once, in order.
 
 import { type Clock, systemClock, type Timer } from "../../shared/clock.ts";
 

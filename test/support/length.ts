@@ -1,4 +1,5 @@
-// How much of the same a test does: `npm test` does enough to show the rule, the nightly run does more of it.
+// How much of the same a test does: `npm test` does enough to show the rule, the nightly run does
+// more of it.
 
 /** The environment variable that makes tests long with `long`; the nightly run sets it. */
 export const LENGTH = "TEST_LENGTH";

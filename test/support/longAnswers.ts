@@ -1,5 +1,5 @@
-// A proxy in front of a real node that spoils the bodies of its answers: far too long, cut off, without an end, or
-// byte by byte.
+// A proxy in front of a real node that spoils the bodies of its answers: far too long, cut off,
+// without an end, or byte by byte.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,10 @@ import { pause, systemClock } from "../../shared/clock.ts";
 export type BodyFault =
 	/** The result is padded to {@link LONG_BYTES}. */
 	| "long"
-	/** The result is padded to {@link HUGE_BYTES}, and is valid all the same where its form allows that. */
+	/**
+	 * The result is padded to {@link HUGE_BYTES}, and is valid all the same where its form allows
+	 * that.
+	 */
 	| "huge"
 	/** It is some MiB long; half of it is sent, then the connection is closed. */
 	| "cut"
@@ -35,7 +38,10 @@ export interface LongAnswers {
 	readonly url: string;
 	/** How many requests have met a fault. */
 	readonly met: number;
-	/** From now on answers to requests with a call for which `meets` is true have `fault`; null: none has. */
+	/**
+	 * From now on answers to requests with a call for which `meets` is true have `fault`; null: none
+	 * has.
+	 */
 	set(fault: BodyFault | null, meets?: (call: NodeCall) => boolean): void;
 	stop(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// A clock that tests move by hand. It fires timers in order; after each it waits until all work that needs no real I/O is
-// done, or until the test says that all of it is.
+// A clock that tests move by hand. It fires timers in order; after each it waits until all work
+// that needs no real I/O is done, or until the test says that all of it is.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -35,7 +35,10 @@ export class ManualClock implements Clock {
 		return { cancel: () => this.#timers.delete(pending) };
 	}
 
-	/** Moves the wall clock by `ms`, as if the machine's clock was set; the monotonic time and timers stay. */
+	/**
+	 * Moves the wall clock by `ms`, as if the machine's clock was set; the monotonic time and timers
+	 * stay.
+	 */
 	set(ms: number): void {
 		this.#epoch += ms;
 	}
@@ -58,7 +61,10 @@ export class ManualClock implements Clock {
 		this.#elapsed = end;
 	}
 
-	/** The timer that is due first, no later than `end`; of several at the same time the one that was set first. */
+	/**
+	 * The timer that is due first, no later than `end`; of several at the same time the one that was
+	 * set first.
+	 */
 	#earliest(end: number): Pending | undefined {
 		let first: Pending | undefined;
 		for (const pending of this.#timers) {

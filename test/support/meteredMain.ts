@@ -1,6 +1,7 @@
-// Runs the process whose entry, a path from the project's root, is the first argument, and measures its event loop: on SIGUSR2
-// it logs the longest time between two turns since the last time it was asked, without the time for which the process waited
-// for a processor: a busy machine is no fault of the process.
+// Runs the process whose entry, a path from the project's root, is the first argument, and measures
+// its event loop: on SIGUSR2 it logs the longest time between two turns since the last time it was
+// asked, without the time for which the process waited for a processor: a busy machine is no fault
+// of the process.
 
 import { openSync, readdirSync, readSync } from "node:fs";
 
@@ -19,7 +20,10 @@ class Thread {
 		this.#file = openSync(`${TASKS}/${id}/schedstat`, "r");
 	}
 
-	/** How long it has run, and how long it has waited for a processor, since this was asked last, in ms. */
+	/**
+	 * How long it has run, and how long it has waited for a processor, since this was asked last, in
+	 * ms.
+	 */
 	since(): readonly [number, number] {
 		const length = readSync(this.#file, text, 0, text.length, 0);
 		const [ran = 0, waited = 0] = text.toString("latin1", 0, length).split(" ").map(Number);

@@ -1,4 +1,5 @@
-// Flashbots' MEV-Share client for tests, unmodified, made as docs/searchers.md says: only the URLs are the relay's.
+// Flashbots' MEV-Share client for tests, unmodified, made as docs/searchers.md says: only the URLs
+// are the relay's.
 
 import MevShare from "@flashbots/mev-share-client";
 import { Wallet } from "ethers";

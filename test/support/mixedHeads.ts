@@ -1,5 +1,5 @@
-// A websocket in front of several nodes' websockets, which may be of different chains: a subscriber gets the heads of
-// all of them.
+// A websocket in front of several nodes' websockets, which may be of different chains: a subscriber
+// gets the heads of all of them.
 
 import type { AddressInfo } from "node:net";
 import { WebSocket, WebSocketServer } from "ws";

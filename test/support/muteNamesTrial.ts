@@ -1,5 +1,6 @@
-// Runs boost, then a relay, in a network namespace whose name server never responds; with `own`, only a boost that uses Node's own
-// look-up. Prints one line of JSON with the results. Run by muteNames.test.ts, never in the namespace of the machine.
+// Runs boost, then a relay, in a network namespace whose name server never responds; with `own`,
+// only a boost that uses Node's own look-up. Prints one line of JSON with the results. Run by
+// muteNames.test.ts, never in the namespace of the machine.
 
 import { createSocket } from "node:dgram";
 import { lookup as ownLookup } from "node:dns";
@@ -25,7 +26,10 @@ const boost = await tryBoost();
 process.stdout.write(`${JSON.stringify({ boost, ...(isOwn ? {} : { relay: await tryRelay() }) })}\n`);
 process.exit(0);
 
-/** 64 submissions to a relay whose name is in the hosts file, beside a fallback whose name nobody answers for. */
+/**
+ * 64 submissions to a relay whose name is in the hosts file, beside a fallback whose name nobody
+ * answers for.
+ */
 async function tryBoost() {
 	const hashes = new Map(Array.from({ length: 64 }, (_, nonce) => hashOf(nonce)));
 	const relay = createServer(async (request, response) => {
@@ -58,7 +62,10 @@ async function tryBoost() {
 	return { answered: answers.filter(Boolean).length, relay: state.state, reason: state.reason };
 }
 
-/** Transactions through a relay, a process of its own, four of whose builders have names that nobody answers for. */
+/**
+ * Transactions through a relay, a process of its own, four of whose builders have names that nobody
+ * answers for.
+ */
 async function tryRelay() {
 	const names = ["mute1", "mute2", "mute3", "mute4"];
 	const system = await startProcessSystem({

@@ -1,5 +1,5 @@
-// A real name server on loopback (RFC 1035): it answers for the names that it knows, says of others that there are none, and
-// is silent about those that a test wants silent.
+// A real name server on loopback (RFC 1035): it answers for the names that it knows, says of others
+// that there are none, and is silent about those that a test wants silent.
 
 import { createSocket, type RemoteInfo } from "node:dgram";
 import type { AddressInfo } from "node:net";

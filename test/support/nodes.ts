@@ -1,4 +1,5 @@
-// Fake nodes with scripted answers, and proxies in front of real nodes with the faults that nodes and their providers have.
+// Fake nodes with scripted answers, and proxies in front of real nodes with the faults that nodes
+// and their providers have.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -36,7 +37,10 @@ export type NodeFault =
 	  }
 	/** It answers each call with this result. */
 	| { readonly kind: "result"; readonly result: unknown }
-	/** It refuses batches of more than `calls`: by 413, by one error for all, or by an answer to the first call only. */
+	/**
+	 * It refuses batches of more than `calls`: by 413, by one error for all, or by an answer to the
+	 * first call only.
+	 */
 	| {
 			readonly kind: "batchLimit";
 			readonly calls: number;
@@ -53,7 +57,10 @@ export interface FaultWhen {
 
 /** How the proxy treats single calls. */
 export interface NodeRule {
-	/** The JSON-RPC error instead of the node's answer, or the HTTP status for the whole request; null: none. */
+	/**
+	 * The JSON-RPC error instead of the node's answer, or the HTTP status for the whole request;
+	 * null: none.
+	 */
 	refuse?(
 		method: string,
 		params: readonly unknown[],
@@ -159,8 +166,8 @@ export async function startNodeProxy(first: string) {
 			rule = next;
 		},
 		/**
-		 * Makes requests wait until the returned function is called; if `methods` are given, only requests with a call of one of
-		 * them.
+		 * Makes requests wait until the returned function is called; if `methods` are given, only
+		 * requests with a call of one of them.
 		 */
 		hold(methods?: readonly string[]): () => void {
 			gated = methods;
@@ -171,8 +178,8 @@ export async function startNodeProxy(first: string) {
 			return release;
 		},
 		/**
-		 * Delays requests from now on by `ms` each; if `methods` are given, only requests with a call of one of them. 0 ends the
-		 * delay.
+		 * Delays requests from now on by `ms` each; if `methods` are given, only requests with a call
+		 * of one of them. 0 ends the delay.
 		 */
 		setDelay(ms: number, methods?: readonly string[]): void {
 			delayMs = ms;
@@ -185,7 +192,10 @@ export async function startNodeProxy(first: string) {
 	};
 }
 
-/** The node's answers to the calls that `rule` neither refuses nor answers, as it changes them, and its own to the others. */
+/**
+ * The node's answers to the calls that `rule` neither refuses nor answers, as it changes them, and
+ * its own to the others.
+ */
 async function ruled(rule: NodeRule, list: readonly Call[], target: string) {
 	const refused = list.map((call) => rule.refuse?.(call.method, call.params ?? []) ?? null);
 	const results = await Promise.all(list.map(({ method, params = [] }) => rule.answer?.(method, params)));

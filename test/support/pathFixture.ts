@@ -1,5 +1,6 @@
-// The path of a transaction as processes: boost, the relay (or an edge and its core) and two builders, with a fallback that keeps each
-// byte. Tests read what each of them has logged, answered and been sent.
+// The path of a transaction as processes: boost, the relay (or an edge and its core) and two
+// builders, with a fallback that keeps each byte. Tests read what each of them has logged, answered
+// and been sent.
 
 import { freePort } from "../devnet/freePort.ts";
 import { BOOST_SECRET, boostEnv } from "../faults/boostHere.ts";
@@ -14,7 +15,9 @@ import { startRecordingFallback } from "./upstreams.ts";
 export interface PathOptions {
 	/** Whether boost asks an edge, whose core is another process. */
 	readonly withEdge: boolean;
-	/** If set, the builder builds a block in each slot of this length, instead of when a test asks. */
+	/**
+	 * If set, the builder builds a block in each slot of this length, instead of when a test asks.
+	 */
 	readonly slotSeconds?: number;
 	/** Settings of all processes. */
 	readonly env?: Readonly<Record<string, string>>;

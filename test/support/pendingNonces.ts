@@ -45,7 +45,10 @@ export class NonceReaders {
 		];
 	}
 
-	/** The nonces that wallet libraries read: one of them in turn, or at night all. Throws if two differ, or one gets an error. */
+	/**
+	 * The nonces that wallet libraries read: one of them in turn, or at night all. Throws if two
+	 * differ, or one gets an error.
+	 */
 	async read(address: string): Promise<Nonces> {
 		this.#turn = (this.#turn + 1) % this.#asks.length;
 		const asks = this.#asks.slice(...sized([this.#turn, this.#turn + 1], [0]));
@@ -128,7 +131,9 @@ export class PendingWatch {
 		this.#answered.get(address)?.add(nonce);
 	}
 
-	/** Checks accounts in turn until `work` is done, then all of them; returns what `work` returns. */
+	/**
+	 * Checks accounts in turn until `work` is done, then all of them; returns what `work` returns.
+	 */
 	async watch<T>(work: Promise<T>): Promise<T> {
 		let over = false;
 		const done = work.finally(() => {

@@ -1,5 +1,5 @@
-// A fake builder that builds and checks nothing, for tests of many transactions or of odd answers. The test decides its
-// answers, and it records the bodies that it receives.
+// A fake builder that builds and checks nothing, for tests of many transactions or of odd answers.
+// The test decides its answers, and it records the bodies that it receives.
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,7 +20,10 @@ const RESULT: PlainAnswer = { status: 200, body: '{"jsonrpc":"2.0","id":1,"resul
 export async function startPlainBuilder() {
 	const bodies: string[] = [];
 	const paths = new Set<string>();
-	/** Cached, since waits read it often: the raw transactions of the first bodies, and the number of these bodies. */
+	/**
+	 * Cached, since waits read it often: the raw transactions of the first bodies, and the number of
+	 * these bodies.
+	 */
 	let raws = new Set<string>();
 	let read = 0;
 	let answerOf: (body: string) => PlainAnswer = () => RESULT;

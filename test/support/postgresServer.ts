@@ -1,5 +1,5 @@
-// Starts a real PostgreSQL on a free port, in a temporary folder. The binaries are those of an npm package, or the machine's if
-// the package has none for this platform.
+// Starts a real PostgreSQL on a free port, in a temporary folder. The binaries are those of an npm
+// package, or the machine's if the package has none for this platform.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
@@ -36,8 +36,9 @@ const START_MS = 30_000;
 /** Characters of its last words that are kept. */
 const SAID_LENGTH = 2_000;
 /**
- * The data does not outlive the test, but fsync stays on, so that commits take realistic time. Checkpoints are rare: the default,
- * every five minutes, would delay commits for seconds on a disk that is busy with tests.
+ * The data does not outlive the test, but fsync stays on, so that commits take realistic time.
+ * Checkpoints are rare: the default, every five minutes, would delay commits for seconds on a disk
+ * that is busy with tests.
  */
 const SETTINGS = [
 	"listen_addresses=127.0.0.1",
@@ -52,15 +53,23 @@ interface PostgresServerOptions {
 	readonly connections?: number;
 	/** Certificate and key (PEM); with these it refuses connections without TLS. */
 	readonly tls?: { readonly cert: string; readonly key: string };
-	/** The folder of the binaries, of which others may depend on the version. Default: those of the npm package. */
+	/**
+	 * The folder of the binaries, of which others may depend on the version. Default: those of the
+	 * npm package.
+	 */
 	readonly bin?: string;
 	/** Asked for over TCP; the URLs have it. Default: none is asked for. */
 	readonly password?: string;
-	/** A server's URL, of whose data it is a hot standby that streams from there. Needs `bin`, with pg_basebackup. */
+	/**
+	 * A server's URL, of whose data it is a hot standby that streams from there. Needs `bin`, with
+	 * pg_basebackup.
+	 */
 	readonly standbyOf?: string;
 }
 
-/** A folder with these programs of one PostgreSQL, which the npm package lacks; null: there is none. */
+/**
+ * A folder with these programs of one PostgreSQL, which the npm package lacks; null: there is none.
+ */
 export function serverBin(...names: readonly string[]): string | null {
 	const { status, stdout } = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" });
 	const usual = status === 0 ? [stdout.trim()] : [];
@@ -176,7 +185,10 @@ export async function startPostgres(options: PostgresServerOptions = {}) {
 		kill,
 		/** Starts it again with the same files and port. */
 		start,
-		/** Stops (true) or continues its processes: a frozen server accepts connections and never answers. */
+		/**
+		 * Stops (true) or continues its processes: a frozen server accepts connections and never
+		 * answers.
+		 */
 		freeze: (isFrozen: boolean): void => signalAll(pids(), isFrozen ? "SIGSTOP" : "SIGCONT"),
 		/** Stops it and removes its files. */
 		async stop(): Promise<void> {
@@ -187,8 +199,8 @@ export async function startPostgres(options: PostgresServerOptions = {}) {
 }
 
 /**
- * Each PostgreSQL process has its own process group, so they are found by their parent. Where there is no /proc it is the parent
- * alone, without which the others end.
+ * Each PostgreSQL process has its own process group, so they are found by their parent. Where there
+ * is no /proc it is the parent alone, without which the others end.
  */
 function family(pid: number): readonly number[] {
 	const names = existsSync("/proc") ? readdirSync("/proc") : [];
@@ -250,7 +262,10 @@ async function answers(url: string, hasTls: boolean): Promise<boolean> {
 	);
 }
 
-/** Binaries that its user can run: a copy in `folder` if that user can't read the package, or the package is incomplete. */
+/**
+ * Binaries that its user can run: a copy in `folder` if that user can't read the package, or the
+ * package is incomplete.
+ */
 async function usableBinaries(folder: string, env: NodeJS.ProcessEnv): Promise<Binaries> {
 	const runs = ({ postgres, initdb }: Binaries) =>
 		[postgres, initdb].every(
@@ -299,9 +314,10 @@ function ownBinaries(): readonly Binaries[] {
 }
 
 /**
- * The shell becomes the command by exec, with the same pid, so signals reach it. A background reader of standard input kills the
- * command when the input closes without a line, as happens when the starter dies, even by SIGKILL. The starter writes a line
- * when it has seen the command end, so that the reader kills nothing.
+ * The shell becomes the command by exec, with the same pid, so signals reach it. A background
+ * reader of standard input kills the command when the input closes without a line, as happens when
+ * the starter dies, even by SIGKILL. The starter writes a line when it has seen the command end, so
+ * that the reader kills nothing.
  */
 export const SUPERVISED = `exec 3<&0
 { read -r _ <&3 || kill -9 $$; } >/dev/null 2>&1 &

@@ -1,4 +1,5 @@
-// Stores in a real PostgreSQL, each closed with its test: as they are, by way of a wire that a test can cut, and as the next holder's.
+// Stores in a real PostgreSQL, each closed with its test: as they are, by way of a wire that a test
+// can cut, and as the next holder's.
 
 import type { TestContext } from "node:test";
 import { systemClock } from "../../shared/clock.ts";

@@ -14,7 +14,9 @@ const SHOWN = 4_000;
 
 const processes = new Set<Logged>();
 
-/** Prints the output of this process when a test fails while it runs, or that it was started for. */
+/**
+ * Prints the output of this process when a test fails while it runs, or that it was started for.
+ */
 export function keepLog(logged: Logged): void {
 	processes.add(logged);
 }

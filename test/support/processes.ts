@@ -1,5 +1,6 @@
-// Runs the relay, boost, both behind one port, lines of the Procfile, and cast as processes of their own, to test what only a
-// process has: signals, exit codes and output. None outlives its test.
+// Runs the relay, boost, both behind one port, lines of the Procfile, and cast as processes of
+// their own, to test what only a process has: signals, exit codes and output. None outlives its
+// test.
 
 import { type ChildProcessWithoutNullStreams, execFile, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -99,7 +100,10 @@ export class LaunchedRelay {
 		return this.#child.pid ?? 0;
 	}
 
-	/** The complete lines of its log, from a character of its output on. Lines that are not JSON are other output. */
+	/**
+	 * The complete lines of its log, from a character of its output on. Lines that are not JSON are
+	 * other output.
+	 */
 	logs(from = 0): readonly LogLine[] {
 		const lines = this.stdout.slice(from).split("\n");
 		return lines.flatMap((line) => {
@@ -111,7 +115,10 @@ export class LaunchedRelay {
 		});
 	}
 
-	/** Asks by SIGUSR2 for what its log then tells under this message; see meteredMain.ts and countedMain.ts. */
+	/**
+	 * Asks by SIGUSR2 for what its log then tells under this message; see meteredMain.ts and
+	 * countedMain.ts.
+	 */
 	async figures(message: string): Promise<LogLine> {
 		const from = this.stdout.lastIndexOf("\n") + 1;
 		this.signal("SIGUSR2");
@@ -163,8 +170,10 @@ export async function runRelay(options: RelayProcessOptions): Promise<Exit> {
 	return launchRelay(options).ended();
 }
 
-/** Starts it and waits until /readyz is 200; throws with its output if it ends instead. With PORT 0 the port is
- * read from its log, which must then not be above `info`. */
+/**
+ * Starts it and waits until /readyz is 200; throws with its output if it ends instead. With PORT 0
+ * the port is read from its log, which must then not be above `info`.
+ */
 export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
 	const launched = launchRelay(options);
 	let gone: Exit | undefined;
@@ -230,7 +239,10 @@ export function runBoost(options: BoostProcessOptions): Promise<Exit> {
 	return launchBoost(options).ended();
 }
 
-/** Starts boost and waits until an upstream of it would accept a transaction; throws with its output if it ends. */
+/**
+ * Starts boost and waits until an upstream of it would accept a transaction; throws with its output
+ * if it ends.
+ */
 export function startBoostProcess(options: BoostProcessOptions): Promise<BoostProcess> {
 	return startRelayProcess({ ...options, entry: BOOST });
 }
@@ -255,12 +267,18 @@ export function lineOf(name: string): string {
 	return line;
 }
 
-/** A command of the Procfile with the loader of the tests, which costs a second of CPU less than tsx in each process. */
+/**
+ * A command of the Procfile with the loader of the tests, which costs a second of CPU less than tsx
+ * in each process.
+ */
 export function withTestLoader(line: string): string {
 	return line.replace("--import tsx", "--import ./test/loader/register.mjs");
 }
 
-/** Runs `nf start` with `names`: the first on `port`, each further one on a port 100 higher. `file`: of which Procfile. */
+/**
+ * Runs `nf start` with `names`: the first on `port`, each further one on a port 100 higher. `file`:
+ * of which Procfile.
+ */
 export function runProcfile(
 	names: readonly string[],
 	port: number,
@@ -287,7 +305,9 @@ export async function groupGone(group: number): Promise<void> {
 
 const RUN_MS = 60_000;
 
-/** Runs `cast`; it fails after a minute. It gets no settings of the machine, such as ETH_RPC_URL. */
+/**
+ * Runs `cast`; it fails after a minute. It gets no settings of the machine, such as ETH_RPC_URL.
+ */
 export function cast(
 	...args: string[]
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {

@@ -1,5 +1,5 @@
-// Errors that nodes and their providers answer to reads: as their users reported them in public, but for those of Cloudflare, Besu,
-// Erigon and Nethermind, which are not checked.
+// Errors that nodes and their providers answer to reads: as their users reported them in public,
+// but for those of Cloudflare, Besu, Erigon and Nethermind, which are not checked.
 
 /** An error of a provider or node to one read. */
 export interface ProviderError {
@@ -17,7 +17,10 @@ const logs = (by: string, code: number, message: string, data?: unknown, status 
 	status,
 });
 
-/** "Ask for less", in the words and codes of each: libraries halve their range by them, or take the range that is named. */
+/**
+ * "Ask for less", in the words and codes of each: libraries halve their range by them, or take the
+ * range that is named.
+ */
 export const ASK_FOR_LESS: readonly ProviderError[] = [
 	logs(
 		"Infura",

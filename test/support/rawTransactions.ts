@@ -1,5 +1,6 @@
-// Makes transactions as bytes, with the tests' own RLP encoder, which can also write invalid forms, and native signing: one
-// valid transaction of each type, parts of which a test may replace, and random ones. It shares no code with what it tests.
+// Makes transactions as bytes, with the tests' own RLP encoder, which can also write invalid forms,
+// and native signing: one valid transaction of each type, parts of which a test may replace, and
+// random ones. It shares no code with what it tests.
 
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
@@ -134,7 +135,10 @@ export interface Spoiling {
 	readonly sidecar?: readonly RawItem[];
 }
 
-/** The signed fields of a transaction of `type`, changed by `spoiling`: the list that {@link transactionBytes} encodes. */
+/**
+ * The signed fields of a transaction of `type`, changed by `spoiling`: the list that {@link
+ * transactionBytes} encodes.
+ */
 function signedList(type: Type, spoiling: Spoiling): RawItem {
 	const named = FIELD_NAMES[type].map((name) => spoiling.fields?.[name] ?? VALUES[name]);
 	const fields = spoiling.list?.(named) ?? named;
@@ -154,7 +158,10 @@ export function transactionBytes(type: Type, spoiling: Spoiling = {}): Buffer {
 	return typed(type, type === 3 ? [list, ...(spoiling.sidecar ?? sidecarV0())] : list);
 }
 
-/** A blob transaction without a sidecar, as in blocks, or with any other content after the type byte. */
+/**
+ * A blob transaction without a sidecar, as in blocks, or with any other content after the type
+ * byte.
+ */
 export function bareBlobBytes(spoiling: Spoiling = {}): Buffer {
 	return typed(3, signedList(3, spoiling));
 }
@@ -230,7 +237,10 @@ export function signedBytes(tx: RandomTransaction, key: Buffer): Buffer {
 		: typed(tx.type, signTyped(tx.type, fields, key));
 }
 
-/** The canonical encoding of a decoded transaction (not a blob transaction), made by the tests' own encoder. */
+/**
+ * The canonical encoding of a decoded transaction (not a blob transaction), made by the tests' own
+ * encoder.
+ */
 export function encodeDecoded(tx: DecodedTransaction): Buffer {
 	const list: RawItem[] = [...fieldsOf(tx), tx.v, tx.r, tx.s];
 	return tx.type === 0 ? encode(list) : typed(tx.type, list);

@@ -1,6 +1,7 @@
-// Blobs with content, with the proofs of the KZG library: their commitments, a proof for each, and cell proofs. The library takes two
-// seconds of CPU time to load and half a second for each blob, so most tests use two blobs whose proofs are recorded. Blobs of zeros,
-// as the transaction factory makes them, cost next to nothing to prove.
+// Blobs with content, with the proofs of the KZG library: their commitments, a proof for each, and
+// cell proofs. The library takes two seconds of CPU time to load and half a second for each blob,
+// so most tests use two blobs whose proofs are recorded. Blobs of zeros, as the transaction factory
+// makes them, cost next to nothing to prove.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { DasContextJs } from "@crate-crypto/node-eth-kzg";
@@ -25,7 +26,9 @@ interface Recorded {
 	readonly cellProofs: string;
 }
 
-/** Where the proofs of {@link realBlobs} are. Delete the file, and the next call writes it again. */
+/**
+ * Where the proofs of {@link realBlobs} are. Delete the file, and the next call writes it again.
+ */
 const RECORD = new URL("../contract/recorded/realBlobs.json", import.meta.url);
 const SEED = 4;
 const COUNT = 2;
@@ -33,7 +36,10 @@ const COUNT = 2;
 const POINT_BYTES = 48;
 const INFINITY_POINT = Buffer.concat([Buffer.from([0xc0]), Buffer.alloc(47)]);
 
-/** Two blobs, the same for all tests. `test/contract/blobsGeth.test.ts` compares their proofs with the library's. */
+/**
+ * Two blobs, the same for all tests. `test/contract/blobsGeth.test.ts` compares their proofs with
+ * the library's.
+ */
 export function realBlobs(): RealBlobs {
 	if (!existsSync(RECORD)) record();
 	const { commitments, proofs, cellProofs } = JSON.parse(readFileSync(RECORD, "utf8")) as Recorded;
@@ -41,7 +47,10 @@ export function realBlobs(): RealBlobs {
 	return { v0: { ...same, proofs: pointsOf(proofs) }, v1: { ...same, proofs: pointsOf(cellProofs) } };
 }
 
-/** A blob of zeros in the same forms. Its commitment and all of its proofs are the point at infinity. */
+/**
+ * A blob of zeros in the same forms. Its commitment and all of its proofs are the point at
+ * infinity.
+ */
 export function zeroBlob(): RealBlobs {
 	const same = { blobs: [new Uint8Array(BLOB_BYTES)], commitments: [INFINITY_POINT] };
 	const cellProofs = Array.from({ length: CELLS_PER_BLOB }, () => INFINITY_POINT);
@@ -113,7 +122,9 @@ function randomBlob(random: SeededRandom): Uint8Array {
 
 type Faulty = readonly [version: 0 | 1, sidecar: TestSidecar];
 
-/** Two blobs whose sidecar proves nothing; the hashes that are signed are those of the commitments. */
+/**
+ * Two blobs whose sidecar proves nothing; the hashes that are signed are those of the commitments.
+ */
 const FAULTY: Readonly<Record<string, (real: RealBlobs) => Faulty>> = {
 	"the proofs of two blobs, swapped": ({ v0 }) => [0, { ...v0, proofs: v0.proofs.toReversed() }],
 	"the commitments of two blobs, swapped": ({ v0 }) => [

@@ -1,5 +1,6 @@
-// go-ethereum for contract tests. If GETH names one the tests run on it, and with RECORD_GETH=1 record its answers in
-// test/contract/recorded. Without GETH the recorded answers are replayed, and a call without one fails.
+// go-ethereum for contract tests. If GETH names one the tests run on it, and with RECORD_GETH=1
+// record its answers in test/contract/recorded. Without GETH the recorded answers are replayed, and
+// a call without one fails.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -44,8 +45,9 @@ const MAX_TEXT = 80;
 const SIMULATED = new Set(["number", "calls"]);
 
 /**
- * Starts geth, or reads the answers recorded as `name`. Calls must be the same in each run, except for the random fields `drawn`;
- * all else that the relay draws at random must be given to it by the test.
+ * Starts geth, or reads the answers recorded as `name`. Calls must be the same in each run, except
+ * for the random fields `drawn`; all else that the relay draws at random must be given to it by the
+ * test.
  */
 export async function startRecordedGeth(
 	name: string,
@@ -87,9 +89,14 @@ export async function startRecordedGeth(
 			if (!answer.ok) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
 			return answer.result;
 		},
-		/** Mines a block, and returns its hash. Equal calls before and after it are recorded separately. */
+		/**
+		 * Mines a block, and returns its hash. Equal calls before and after it are recorded separately.
+		 */
 		mine: (block: GethBlock = {}): Promise<string> => change("mine", block),
-		/** Mines those of the block's transactions that geth accepts one after another; returns the outcome of each. */
+		/**
+		 * Mines those of the block's transactions that geth accepts one after another; returns the
+		 * outcome of each.
+		 */
 		mineInOrder: (block: GethBlock): Promise<RealOutcome[]> => change("mineInOrder", block),
 		/** Goes back to a block by number, as a reorganisation does. */
 		revert: async (number: number): Promise<void> => {

@@ -25,7 +25,10 @@ export interface Totals {
 	readonly lastDay: { readonly transactions: number; readonly refundedWei: string };
 }
 
-/** The answer of the server at `base` about an account's refunds, to its owner; `query` is more of the query. */
+/**
+ * The answer of the server at `base` about an account's refunds, to its owner; `query` is more of
+ * the query.
+ */
 export async function askRefunds(
 	base: string,
 	account: TestAccount,

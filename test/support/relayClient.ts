@@ -1,5 +1,5 @@
-// A plain client of a relay: JSON-RPC over HTTP, the status routes and the metrics. It hides no error and
-// retries nothing.
+// A plain client of a relay: JSON-RPC over HTTP, the status routes and the metrics. It hides no
+// error and retries nothing.
 
 import { Agent, request } from "undici";
 
@@ -38,7 +38,10 @@ export interface WireStatus {
 /** One event of `/tx/{hash}/events`. */
 export type WireEvent = Readonly<Record<string, unknown>> & { readonly type: string; readonly at: string };
 
-/** Below the 256 connections that a relay accepts from one client. Its `request` takes half of the CPU time of `fetch`. */
+/**
+ * Below the 256 connections that a relay accepts from one client. Its `request` takes half of the
+ * CPU time of `fetch`.
+ */
 const dispatcher = new Agent({ connections: 200 });
 
 /** Talks to one relay. */
@@ -98,7 +101,9 @@ export const ADMIN_TOKEN = "what opens a breaker";
 /** The setting METRICS_TOKEN in tests. */
 export const METRICS_TOKEN = "the operator of a test";
 
-/** The refusal of a relay whose core is gone, or whose database takes too long: code and message. */
+/**
+ * The refusal of a relay whose core is gone, or whose database takes too long: code and message.
+ */
 export const REFUSED_WITHOUT_CORE: RegExp = /^-32603 internal error: (no core|nothing can be stored now)/;
 
 /** The headers of an operator. */

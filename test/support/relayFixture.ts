@@ -1,5 +1,5 @@
-// The fixture of tests of the whole relay: accounts, signed transactions, and waits for what builders must receive. It reads
-// the builders' own records, and asserts nothing.
+// The fixture of tests of the whole relay: accounts, signed transactions, and waits for what
+// builders must receive. It reads the builders' own records, and asserts nothing.
 
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
@@ -122,8 +122,8 @@ export class RelayFixture {
 	}
 
 	/**
-	 * Mines a block from the node's public mempool, without the builders' orders, and waits until the relay has seen it.
-	 * Returns its number.
+	 * Mines a block from the node's public mempool, without the builders' orders, and waits until the
+	 * relay has seen it. Returns its number.
 	 */
 	async passBlock(): Promise<number> {
 		const number = await this.mineUnseen();
@@ -181,8 +181,8 @@ export class RelayFixture {
 	}
 
 	/**
-	 * Waits until each of `builders` (default all) has received `tx` for `block` (default the next one). A private
-	 * transaction, which names no block, counts for any.
+	 * Waits until each of `builders` (default all) has received `tx` for `block` (default the next
+	 * one). A private transaction, which names no block, counts for any.
 	 */
 	async waitUntilSent(
 		tx: Signed,
@@ -220,7 +220,10 @@ export class RelayFixture {
 		return { block: Number(blockNumber), ok: status === "0x1", index: Number(transactionIndex) };
 	}
 
-	/** Waits until the relay that is asked no longer follows a block with `tx`. An edge follows the chain by itself. */
+	/**
+	 * Waits until the relay that is asked no longer follows a block with `tx`. An edge follows the
+	 * chain by itself.
+	 */
 	async leftBlock(tx: Signed): Promise<void> {
 		await until(`${tx.hash} is in no block`, async () => {
 			const { result, error } = await this.system.client.ask("eth_getTransactionReceipt", [tx.hash]);

@@ -1,10 +1,13 @@
-// The report of a test run for the events of node:test. A green run prints a line a minute and a summary; a failure is printed once,
-// with what its file has printed, and named in the summary. node:test sets the exit code of the processes, the runner its own.
+// The report of a test run for the events of node:test. A green run prints a line a minute and a
+// summary; a failure is printed once, with what its file has printed, and named in the summary.
+// node:test sets the exit code of the processes, the runner its own.
 
 import { relative } from "node:path";
 import { inspect } from "node:util";
 
-/** The fields of an event of node:test that are used. `file` is missing in the runner's own events. */
+/**
+ * The fields of an event of node:test that are used. `file` is missing in the runner's own events.
+ */
 export interface TestEvent {
 	readonly type: string;
 	readonly data: {

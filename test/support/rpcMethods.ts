@@ -1,5 +1,6 @@
-// JSON-RPC methods for tests of the dispatcher and the transport, which return a result, fail in some way, or wait until the
-// test releases them; and a dispatcher with these methods, without a transport.
+// JSON-RPC methods for tests of the dispatcher and the transport, which return a result, fail in
+// some way, or wait until the test releases them; and a dispatcher with these methods, without a
+// transport.
 
 import { z } from "zod";
 import { type CallContext, callContext } from "../../shared/http/callContext.ts";
@@ -21,7 +22,10 @@ export const CANARY = "0xdeadbeefcafe";
 
 /** Records the methods' calls, and releases those that wait. */
 export class Script {
-	/** The calls of test_note, test_wait and test_ordered in the order of their start and end: "start a", "end a". */
+	/**
+	 * The calls of test_note, test_wait and test_ordered in the order of their start and end: "start
+	 * a", "end a".
+	 */
 	readonly log: string[] = [];
 	/** The context of the last call of test_who. */
 	who: CallContext | undefined;

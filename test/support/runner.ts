@@ -1,5 +1,5 @@
-// Runs test files by node:test. A process takes a second to load what most tests need, so files share processes: each process runs
-// a generated module in which every file is a suite by its name.
+// Runs test files by node:test. A process takes a second to load what most tests need, so files
+// share processes: each process runs a generated module in which every file is a suite by its name.
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,10 @@ export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
 /** A process that runs files one after another. */
 export interface TestProcess {
-	/** Paths from the root. It runs those that no other process of the run has begun with the same environment. */
+	/**
+	 * Paths from the root. It runs those that no other process of the run has begun with the same
+	 * environment.
+	 */
 	readonly files: readonly string[];
 	/** Environment variables of the process: {@link RELAY_AS}, {@link STORES} or {@link LENGTH}. */
 	readonly env?: Readonly<Record<string, string>>;
@@ -31,7 +34,10 @@ export interface Round {
 	readonly fileMs?: number;
 }
 
-/** A file that hangs fails by its name, and does not keep the others from running. Twenty times what a file may take when idle. */
+/**
+ * A file that hangs fails by its name, and does not keep the others from running. Twenty times what
+ * a file may take when idle.
+ */
 const FILE_MS = 20 * 60_000;
 const MINUTE_MS = 60_000;
 /** What a suite's name says of its process's environment. */
@@ -40,7 +46,10 @@ const HOW = [
 	[STORES, "postgres", " on PostgreSQL"],
 	[LENGTH, "long", ", long"],
 ] as const;
-/** Relay and boost run with it too: more room for young objects saves a tenth of a test process's time. */
+/**
+ * Relay and boost run with it too: more room for young objects saves a tenth of a test process's
+ * time.
+ */
 const NODE_OPTIONS = "--max-semi-space-size=32";
 
 /** Every file below test/ whose name ends so, as paths from the root. */
@@ -63,7 +72,10 @@ export function filesAt(path: string): readonly string[] {
 	return files;
 }
 
-/** `count` processes, each of which takes the next file when it has run one: all end at about the same time. */
+/**
+ * `count` processes, each of which takes the next file when it has run one: all end at about the
+ * same time.
+ */
 export function pooled(files: readonly string[], count: number): readonly TestProcess[] {
 	return Array.from({ length: Math.min(count, files.length) }, () => ({ files }));
 }
@@ -73,7 +85,10 @@ export function alone(files: readonly string[]): readonly TestProcess[] {
 	return files.map((file) => ({ files: [file] }));
 }
 
-/** Runs the rounds and prints the report. Resolves to whether all tests passed. `VERBOSE=1` prints what tests measure. */
+/**
+ * Runs the rounds and prints the report. Resolves to whether all tests passed. `VERBOSE=1` prints
+ * what tests measure.
+ */
 export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
 	process.chdir(ROOT);
 	process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} ${NODE_OPTIONS}`;
@@ -114,7 +129,10 @@ export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
 	return report.isGreen;
 }
 
-/** The module that runs the files of a process. `folder`: where the processes of this run note which files they have begun. */
+/**
+ * The module that runs the files of a process. `folder`: where the processes of this run note which
+ * files they have begun.
+ */
 function moduleOf(
 	{ files, env = {} }: TestProcess,
 	{ fileMs, folder }: { readonly fileMs: number; readonly folder: string },

@@ -1,6 +1,6 @@
-// Records all that a searcher can find out about a transaction in the feed: by its status routes, event stream, subscription,
-// bids, and cancels, to which he has no right. Replaces times, hashes, addresses and ids, so that the records of two runs can be
-// compared.
+// Records all that a searcher can find out about a transaction in the feed: by its status routes,
+// event stream, subscription, bids, and cancels, to which he has no right. Replaces times, hashes,
+// addresses and ids, so that the records of two runs can be compared.
 
 import { request } from "undici";
 import type { AuctionFixture, Bidder } from "./bidder.ts";
@@ -51,7 +51,10 @@ export class SearcherView {
 		this.#subscriptions.push(await this.#feed.subscribe("service_transactionStatus", this.#tx.hash));
 	}
 
-	/** Bids on it with a uuid of his own, and follows the bid. Returns the backrun; null if it is refused. */
+	/**
+	 * Bids on it with a uuid of his own, and follows the bid. Returns the backrun; null if it is
+	 * refused.
+	 */
 	async bid(value: bigint): Promise<Signed | null> {
 		const backrun = this.bidder.backrun(value);
 		const answer = await this.bidder.tryBid(this.#tx, backrun, { uuid: "view" });
@@ -63,8 +66,8 @@ export class SearcherView {
 	}
 
 	/**
-	 * Reads its status routes and all that is told of bids, and tries to cancel it, to simulate behind it and to bid on it in ways
-	 * that are refused.
+	 * Reads its status routes and all that is told of bids, and tries to cancel it, to simulate
+	 * behind it and to bid on it in ways that are refused.
 	 */
 	async look(what: string): Promise<void> {
 		const { hash } = this.#tx;
@@ -127,7 +130,10 @@ export class SearcherView {
 		];
 	}
 
-	/** Stops, and returns all that was seen in comparable form; `names` maps what differs between runs to a common name. */
+	/**
+	 * Stops, and returns all that was seen in comparable form; `names` maps what differs between runs
+	 * to a common name.
+	 */
 	async end(names: Readonly<Record<string, string>>): Promise<readonly string[]> {
 		const { system } = this.#fixture;
 		await until("the stream and the page are level", async () => {
@@ -175,7 +181,10 @@ export class SearcherView {
 	}
 }
 
-/** Whether an event tells of no bid: the page has those of bids from the block on, and the stream those that come behind it. */
+/**
+ * Whether an event tells of no bid: the page has those of bids from the block on, and the stream
+ * those that come behind it.
+ */
 function isOfNoBid(event: { readonly type?: unknown; readonly backrun?: unknown }): boolean {
 	return event.type !== "bundled" && event.backrun !== true;
 }
@@ -190,8 +199,8 @@ export function firstDifference(one: readonly string[], other: readonly string[]
 }
 
 /**
- * Events as lines. Builders answer in any order, so their events come last, and without what depends on that order: how many
- * had confirmed, and the transaction's stage then.
+ * Events as lines. Builders answer in any order, so their events come last, and without what
+ * depends on that order: how many had confirmed, and the transaction's stage then.
  */
 function eventLines(what: string, events: readonly object[]): readonly string[] {
 	const isOfBuilder = (event: object): boolean => "builder" in event;

@@ -1,5 +1,6 @@
-// For tests that searchers find no secret: fills a relay with every kind of transaction that they must not find, collects the
-// answers about a hash, without the caller's own data, and compares their times with those about an unknown hash.
+// For tests that searchers find no secret: fills a relay with every kind of transaction that they
+// must not find, collects the answers about a hash, without the caller's own data, and compares
+// their times with those about an unknown hash.
 
 import assert from "node:assert/strict";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
@@ -28,7 +29,10 @@ export const UNKNOWN = `0x${"5e".repeat(32)}`;
 
 /** The transactions that the relay holds. */
 export interface Secrets {
-	/** Hashes by the reason why they are hidden: answers about them must equal those about {@link UNKNOWN}. */
+	/**
+	 * Hashes by the reason why they are hidden: answers about them must equal those about {@link
+	 * UNKNOWN}.
+	 */
 	readonly hashes: Readonly<Record<string, string>>;
 	/** Those of them that searchers must never learn of. */
 	readonly unheard: readonly Signed[];
@@ -36,7 +40,10 @@ export interface Secrets {
 	readonly link: { readonly hidden: Signed; readonly shared: Signed };
 }
 
-/** Submits one of each from accounts `first` to `first + 7`, and waits until each has its final stage for now. */
+/**
+ * Submits one of each from accounts `first` to `first + 7`, and waits until each has its final
+ * stage for now.
+ */
 export async function holdSecrets(fixture: BiddingFixture, first: number): Promise<Secrets> {
 	const { client, builders } = fixture.system;
 	const one = (i: number, options: object = {}) =>
@@ -90,7 +97,10 @@ function stripped(value: unknown, hash: string): string {
 	return text.replaceAll(new RegExp(hash.slice(2), "gi"), "HASH");
 }
 
-/** Status, headers and text of the answer to each call, on one connection; the date and the request's id are left out. */
+/**
+ * Status, headers and text of the answer to each call, on one connection; the date and the
+ * request's id are left out.
+ */
 export async function overHttp(
 	fixture: BiddingFixture,
 	hash: string,
@@ -108,7 +118,10 @@ export async function overHttp(
 	return answers;
 }
 
-/** Makes all calls in one batch, over HTTP and over a websocket, and returns the texts of the answers. */
+/**
+ * Makes all calls in one batch, over HTTP and over a websocket, and returns the texts of the
+ * answers.
+ */
 export async function inBatches(
 	fixture: BiddingFixture,
 	hash: string,
@@ -230,16 +243,22 @@ export function simulationsOf(hash: string, index: number, head: number): readon
 const PAIRS = 300;
 /** How long the node takes for each answer during that. */
 export const NODE_DELAY_MS = 100;
-/** The largest difference of the medians: far below the time of a node's answer, and far above noise. */
+/**
+ * The largest difference of the medians: far below the time of a node's answer, and far above
+ * noise.
+ */
 const MEDIAN_APART_MS = 40;
 /**
- * The largest difference from a half of the share of pairs that one hash wins (Mann-Whitney). For equal distributions and 300
- * calls each its standard deviation is 0.024: this is seven of them.
+ * The largest difference from a half of the share of pairs that one hash wins (Mann-Whitney). For
+ * equal distributions and 300 calls each its standard deviation is 0.024: this is seven of them.
  * https://en.wikipedia.org/wiki/Mann%E2%80%93Whitney_U_test
  */
 const RANK_APART = 0.17;
 
-/** Calls about `hash` and about an unknown hash in turn, and asserts that the times come from one distribution. */
+/**
+ * Calls about `hash` and about an unknown hash in turn, and asserts that the times come from one
+ * distribution.
+ */
 export async function assertSameTime(
 	what: string,
 	hash: string,

@@ -46,7 +46,10 @@ export class SeededRandom {
 		return bytes;
 	}
 
-	/** A number of at most `maxBytes` bytes; each length is equally likely, so small numbers come as often as large ones. */
+	/**
+	 * A number of at most `maxBytes` bytes; each length is equally likely, so small numbers come as
+	 * often as large ones.
+	 */
 	uint(maxBytes: number): bigint {
 		return BigInt(`0x0${this.bytes(this.below(maxBytes + 1)).toString("hex")}`);
 	}

@@ -1,5 +1,5 @@
-// Contracts that try to tell a simulation from a real block: one that returns all that code can observe, and cheats that pay five
-// ether if they observe what only a simulation has, else one wei.
+// Contracts that try to tell a simulation from a real block: one that returns all that code can
+// observe, and cheats that pay five ether if they observe what only a simulation has, else one wei.
 
 import { PROBE_ADDRESS, PROBE_CALLER } from "../../relay/simulation/engines/nodeObjects.ts";
 
@@ -9,7 +9,10 @@ const [PROBE, CALLER] = [PROBE_ADDRESS.slice(2), PROBE_CALLER.slice(2)];
 
 /** Code that pushes the gas that `code` uses, with the cost of measuring. */
 const gasOf = (code: string) => `5a ${code} 50 5a 90 03`;
-/** Code that calls the contract at `address` with the word that `argument` pushes, and pushes the returned word or 0. */
+/**
+ * Code that calls the contract at `address` with the word that `argument` pushes, and pushes the
+ * returned word or 0.
+ */
 const ask = (address: string, argument: string) =>
 	`5f 610fe0 52 ${argument} 610fc0 52 6020 610fe0 6020 610fc0 73${address} 5a fa 50 610fe0 51`;
 
@@ -80,7 +83,9 @@ export const CHEATS: Readonly<Record<string, string>> = {
 	"where the time is not a slot behind the head's": "42 6060 35 14 15",
 };
 
-/** A contract that pays the coinbase five ether if `condition` pushes anything but 0, else one wei. */
+/**
+ * A contract that pays the coinbase five ether if `condition` pushes anything but 0, else one wei.
+ */
 export function payingWhere(condition: string): string {
 	const pay = (value: string) => `5f 5f 5f 5f ${value} 41 5a f1 00`;
 	const little = pay("6001");

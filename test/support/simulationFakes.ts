@@ -1,5 +1,5 @@
-// Fakes for the unit tests of simulation: a clock, unsigned transactions, and simulators and nodes whose answers a test
-// decides.
+// Fakes for the unit tests of simulation: a clock, unsigned transactions, and simulators and nodes
+// whose answers a test decides.
 
 import type { CallsRequest, TransactionsRequest, UnsignedCall } from "../../relay/domain/callMany.ts";
 import type { Header } from "../../relay/domain/chain.ts";
@@ -65,7 +65,9 @@ export const BLOCK: BlockContext = {
 	feeRecipient: "0x00000000000000000000000000000000facade01",
 };
 
-/** An EIP-1559 transaction of SENDER with nonce 0, 100,000 gas, a fee cap of 20 wei and a tip of 1. */
+/**
+ * An EIP-1559 transaction of SENDER with nonce 0, 100,000 gas, a fee cap of 20 wei and a tip of 1.
+ */
 export function fakeTransaction(fields: Partial<DecodedTransaction> = {}): DecodedTransaction {
 	return {
 		type: 2,
@@ -110,7 +112,10 @@ export function fakeRequest(fields: Partial<SimulationRequest> = {}): Simulation
 
 export const PASSED: SimulationOutcome = { ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n };
 
-/** A simulator whose simulations run until the test ends them; `running` are those that have begun, in order. */
+/**
+ * A simulator whose simulations run until the test ends them; `running` are those that have begun,
+ * in order.
+ */
 export class HeldSimulator implements Simulator {
 	readonly running: {
 		readonly request: SimulationRequest;
@@ -258,7 +263,10 @@ export function simulatedCall(returnData: string, fields: object = {}): Record<s
 	return { status: "0x1", gasUsed: "0x5208", returnData, logs: [], ...fields };
 }
 
-/** An eth_simulateV1 like geth's, with at most 50,000,000 gas in a request; `run` answers each block's calls. */
+/**
+ * An eth_simulateV1 like geth's, with at most 50,000,000 gas in a request; `run` answers each
+ * block's calls.
+ */
 export function simulateV1(
 	run: (calls: SimulateParams["blockStateCalls"][number]["calls"], params: SimulateParams) => unknown[],
 ): Answer {

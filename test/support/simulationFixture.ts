@@ -1,5 +1,5 @@
-// Fixtures of the simulation tests: contracts on a chain, decoded transactions, requests for its next block, and the nodes that
-// simulate them: anvil, and geth (or its recorded answers).
+// Fixtures of the simulation tests: contracts on a chain, decoded transactions, requests for its
+// next block, and the nodes that simulate them: anvil, and geth (or its recorded answers).
 
 import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";
@@ -69,7 +69,10 @@ export async function fundedWallet(chain: Chain, balance: bigint): Promise<Walle
 	return wallet;
 }
 
-/** Signs and decodes a transaction; by default with 200,000 gas, a fee cap of 5 gwei and a tip of 1 gwei. */
+/**
+ * Signs and decodes a transaction; by default with 200,000 gas, a fee cap of 5 gwei and a tip of 1
+ * gwei.
+ */
 export async function signed(wallet: Wallet, fields: TransactionLike): Promise<DecodedTransaction> {
 	const fees = fields.gasPrice === undefined ? { maxFeePerGas: 5n * GWEI, maxPriorityFeePerGas: GWEI } : {};
 	const raw = await wallet.signTransaction({
@@ -96,7 +99,10 @@ export function requestFor(
 	return { block, client: "192.0.2.1", priority: "new", accounts, transactions: chain };
 }
 
-/** A request whose last transaction is a measured backrun; its sender, if another, has `balance` and `nonce`. */
+/**
+ * A request whose last transaction is a measured backrun; its sender, if another, has `balance` and
+ * `nonce`.
+ */
 export function backrunRequest(
 	request: SimulationRequest,
 	tx: DecodedTransaction,
@@ -109,7 +115,10 @@ export function backrunRequest(
 
 const MUCH = 1n << 49n;
 
-/** The ways to simulate transactions: all at once, in parts because of the node's gas cap, and one by one. */
+/**
+ * The ways to simulate transactions: all at once, in parts because of the node's gas cap, and one
+ * by one.
+ */
 const WAYS: Readonly<Record<string, NodeAbilities>> = {
 	eth_simulateV1: { simulates: true, gasCap: MUCH },
 	"eth_simulateV1 in parts": { simulates: true, gasCap: 250_000n },
@@ -156,7 +165,10 @@ export interface SimulationChain extends Pick<DevChain, "wallet" | "rpc" | "snap
 /** Starts a node; `tests` names its record of answers. */
 type Start = (tests: string) => Promise<SimulationChain>;
 
-/** Each way to simulate, with the nodes on which the relay uses it: geth needs no traces for what fits under its gas cap. */
+/**
+ * Each way to simulate, with the nodes on which the relay uses it: geth needs no traces for what
+ * fits under its gas cap.
+ */
 export const WAYS_ON_NODES: readonly (readonly [string, NodeAbilities, "anvil" | "geth", Start])[] =
 	Object.entries(WAYS).flatMap(([way, abilities]) => [
 		[way, abilities, "anvil", startOnAnvil] as const,

@@ -1,5 +1,5 @@
-// The machine's clock, which a test can stop some time ahead: what needs more time than that does not happen, however busy the
-// machine is.
+// The machine's clock, which a test can stop some time ahead: what needs more time than that does
+// not happen, however busy the machine is.
 
 import { type Clock, systemClock, type Timer } from "../../shared/clock.ts";
 

@@ -1,4 +1,5 @@
-// Stores for tests: each engine alone, for contract tests, and both engines at once with each read compared, for nightly runs.
+// Stores for tests: each engine alone, for contract tests, and both engines at once with each read
+// compared, for nightly runs.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -67,7 +68,10 @@ export class StorePlaces {
 		},
 	];
 
-	/** Runs `code`, which may use `open` and `say`, in another process; `wrap` is a command that runs it. */
+	/**
+	 * Runs `code`, which may use `open` and `say`, in another process; `wrap` is a command that runs
+	 * it.
+	 */
 	another(engine: StoreEngine, code: string, wrap: readonly string[] = []): StoreProcess {
 		const whole = `${engine.opener}
 			import { systemClock } from ${at("../../shared/clock.ts")};
@@ -110,8 +114,8 @@ function at(path: string): string {
 type Entry = readonly [string, Buffer];
 
 /**
- * A clock for the database that ignores the test's clock and makes deadlines ten times as long: a disk may stall for seconds on a
- * busy machine, and other tests cover what a relay does then.
+ * A clock for the database that ignores the test's clock and makes deadlines ten times as long: a
+ * disk may stall for seconds on a busy machine, and other tests cover what a relay does then.
  */
 const BEGUN = systemClock.now();
 const PATIENT_CLOCK: Clock = {
@@ -122,8 +126,9 @@ const PATIENT_CLOCK: Clock = {
 };
 
 /**
- * {@link openStore} of relays and boosts in a test's own process. With TEST_STORES=postgres it opens both engines, with a schema for
- * each DATA_DIR, and PostgreSQL alone if there is a DATABASE_URL.
+ * {@link openStore} of relays and boosts in a test's own process. With TEST_STORES=postgres it
+ * opens both engines, with a schema for each DATA_DIR, and PostgreSQL alone if there is a
+ * DATABASE_URL.
  */
 export const openTestStore: typeof openStore = async (process, settings, dependencies) => {
 	if (!isOnPostgres || settings.DATABASE_URL !== undefined) return openStore(process, settings, dependencies);
@@ -145,7 +150,10 @@ function endRun(fault: Error): void {
 	});
 }
 
-/** A store that writes to both engines and compares what it reads; reports to `onDifference` if they differ. */
+/**
+ * A store that writes to both engines and compares what it reads; reports to `onDifference` if they
+ * differ.
+ */
 export class BothEngines implements SharedStore {
 	readonly #lmdb: SharedStore;
 	readonly #postgres: SharedStore;

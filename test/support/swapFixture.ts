@@ -1,5 +1,5 @@
-// The set-up of an approve-and-swap, what wallets do most in two steps: a pool of WETH and a token on the system's chain, and users who
-// hold WETH. The second step works only behind the first one.
+// The set-up of an approve-and-swap, what wallets do most in two steps: a pool of WETH and a token
+// on the system's chain, and users who hold WETH. The second step works only behind the first one.
 
 import { AbiCoder, getCreateAddress } from "ethers";
 import { type Contracts, compileContracts } from "../devnet/compileContracts.ts";
@@ -7,7 +7,10 @@ import { type Actor, ETHER, type RelayFixture, type Signed } from "./relayFixtur
 
 /** One who holds WETH and has approved nothing. */
 export interface Swapper extends Actor {
-	/** Approves the pool to take his WETH: nonce 1 unless said, since the deposit had 0; all of it unless said. */
+	/**
+	 * Approves the pool to take his WETH: nonce 1 unless said, since the deposit had 0; all of it
+	 * unless said.
+	 */
 	approve(nonce?: number, wei?: bigint): Signed;
 	/** The swap as a call object, as wallets ask about it before they sign. */
 	readonly swap: Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
-// Whole systems for tests: a real chain, dev builders, and a relay in this process or relays in processes of their own, all on
-// free ports. A block is built when the test asks for it. With RELAY_AS=edge the relay in this process is an edge, and its core
-// another process: the same tests then say what a client of an edge sees.
+// Whole systems for tests: a real chain, dev builders, and a relay in this process or relays in
+// processes of their own, all on free ports. A block is built when the test asks for it. With
+// RELAY_AS=edge the relay in this process is an edge, and its core another process: the same tests
+// then say what a client of an edge sees.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -135,7 +136,10 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 	};
 }
 
-/** The metrics of a relay in this process. Its head is read without a scrape, which takes milliseconds. */
+/**
+ * The metrics of a relay in this process. Its head is read without a scrape, which takes
+ * milliseconds.
+ */
 class HeadMetrics extends Metrics {
 	/** Like {@link headOf}. */
 	head = (): number => -1;
@@ -190,7 +194,10 @@ async function assertEdge(url: string): Promise<void> {
 /** Options of a system without its relays. */
 interface SurroundingsOptions {
 	readonly chain?: DevChainOptions;
-	/** A chain of go-ethereum instead, which GETH must name. The dev builder's coinbase has one ether there. */
+	/**
+	 * A chain of go-ethereum instead, which GETH must name. The dev builder's coinbase has one ether
+	 * there.
+	 */
 	readonly geth?: GethOptions;
 	/** The dev builders. The first one builds the blocks; the others only record and answer. */
 	readonly builders?: readonly (Partial<BuilderInput> & { readonly name: string })[];
@@ -211,7 +218,10 @@ interface Surroundings {
 	readonly env: Readonly<Record<string, string>>;
 }
 
-/** Starts chain and builders; `nodeFor` may put a proxy in front of the node at a URL. `end` stops everything. */
+/**
+ * Starts chain and builders; `nodeFor` may put a proxy in front of the node at a URL. `end` stops
+ * everything.
+ */
 async function startSurroundings(
 	options: SurroundingsOptions,
 	nodeFor: (url: string) => Promise<string> = async (url) => url,
@@ -284,7 +294,10 @@ export async function startProcessSystem(options: SurroundingsOptions = {}) {
 			relays.push(relay);
 			return relay;
 		},
-		/** Waits until the block builder has received each raw transaction (0x hex) in a request after number `after`. */
+		/**
+		 * Waits until the block builder has received each raw transaction (0x hex) in a request after
+		 * number `after`.
+		 */
 		async delivered(raws: readonly string[], after = 0): Promise<void> {
 			for (const raw of raws) {
 				await builder.waitForRequest(
@@ -315,8 +328,8 @@ function urlOf(port: number): string {
 }
 
 /**
- * Submits `raw`, a blob transaction, until the relay has verified its blobs: the library takes seconds to load, and longer than a
- * submission waits on a busy machine.
+ * Submits `raw`, a blob transaction, until the relay has verified its blobs: the library takes
+ * seconds to load, and longer than a submission waits on a busy machine.
  */
 export async function verifiesBlobs(client: RelayClient, raw: string): Promise<void> {
 	await until("the relay verifies blobs", async () => {
@@ -330,7 +343,9 @@ export async function seesHead(client: RelayClient, number: number): Promise<voi
 	await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);
 }
 
-/** The number of the head that the relay has handled, from its metrics; NaN or -1 before the first. */
+/**
+ * The number of the head that the relay has handled, from its metrics; NaN or -1 before the first.
+ */
 export async function headOf(client: RelayClient): Promise<number> {
 	return figureOf(client.url, HEAD);
 }
@@ -339,8 +354,9 @@ export async function headOf(client: RelayClient): Promise<number> {
 const MISSED_SLOT_MS = 20_000;
 
 /**
- * Builds blocks, each as soon as it can hold one of `txs`, until all of them are mined. A transaction whose simulation took too
- * long on a busy machine is sent again for the next block, so the chain goes on without it after {@link MISSED_SLOT_MS}.
+ * Builds blocks, each as soon as it can hold one of `txs`, until all of them are mined. A
+ * transaction whose simulation took too long on a busy machine is sent again for the next block, so
+ * the chain goes on without it after {@link MISSED_SLOT_MS}.
  */
 export async function mineAll(
 	{ chain, builder }: Pick<Surroundings, "chain" | "builder">,

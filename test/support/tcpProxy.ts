@@ -63,7 +63,10 @@ export async function startTcpProxy(to: number) {
 			state = "cut";
 			endAll();
 		},
-		/** Keeps connections open, also new ones, but forwards nothing any more, nor that the receiver ends. */
+		/**
+		 * Keeps connections open, also new ones, but forwards nothing any more, nor that the receiver
+		 * ends.
+		 */
 		freeze(): void {
 			state = "frozen";
 		},
@@ -72,7 +75,9 @@ export async function startTcpProxy(to: number) {
 			for (const incoming of ended) incoming.destroy();
 			ended.clear();
 		},
-		/** Holds back what is sent on the open connections from now on, even if the sender disconnects. */
+		/**
+		 * Holds back what is sent on the open connections from now on, even if the sender disconnects.
+		 */
 		hold(): void {
 			for (const outgoing of pairs.values()) held.set(outgoing, []);
 		},

@@ -17,15 +17,18 @@ interface FileToRun {
 
 /** How long the process may take to end after its tests, in ms. */
 const END_MS = 60_000;
-/** Most code of a process runs a few times. V8 optimizes it eight times later than by default: 5 to 11 % less CPU. */
+/**
+ * Most code of a process runs a few times. V8 optimizes it eight times later than by default: 5 to
+ * 11 % less CPU.
+ */
 const V8_FLAGS = "--interrupt-budget=1000000";
 
 /** Errors that nothing caught, of the test that runs. */
 const uncaught: unknown[] = [];
 
 /**
- * Runs `files`. `folder`: where the processes of a run note the files that they have begun; `fileMs`: the longest that a file may
- * take. asyncHook.ts must be loaded before this module.
+ * Runs `files`. `folder`: where the processes of a run note the files that they have begun;
+ * `fileMs`: the longest that a file may take. asyncHook.ts must be loaded before this module.
  */
 export async function runFiles(
 	files: readonly FileToRun[],
@@ -33,7 +36,8 @@ export async function runFiles(
 ): Promise<void> {
 	setFlagsFromString(V8_FLAGS);
 	endWithRunner();
-	// Without its hook, node:test cannot tell the test that an error belongs to: it is the one that runs.
+	// Without its hook, node:test cannot tell the test that an error belongs to: it is the one that
+	// runs.
 	for (const event of ["uncaughtException", "unhandledRejection"])
 		process.on(event, (error) => uncaught.push(error));
 	afterEach(reportLogs);
@@ -43,7 +47,8 @@ export async function runFiles(
 	for (const { name, url } of files) {
 		if (!begins(folder, name)) continue;
 		enableHook();
-		// Each is loaded when the one before it has ended, so that no file's hooks end up in another's suite.
+		// Each is loaded when the one before it has ended, so that no file's hooks end up in another's
+		// suite.
 		await new Promise<void>((ended) => {
 			describe(name, { timeout: fileMs }, async () => {
 				await import(url);
@@ -59,7 +64,9 @@ export async function runFiles(
 	after(() => endInTime(END_MS, ends));
 }
 
-/** Ends the process when its runner is gone, since tests that hang would never end by themselves. */
+/**
+ * Ends the process when its runner is gone, since tests that hang would never end by themselves.
+ */
 function endWithRunner(): void {
 	if (process.env.NODE_TEST_CONTEXT === undefined) return;
 	// The runner holds the other end of this pipe.

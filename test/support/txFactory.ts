@@ -1,5 +1,5 @@
-// Makes signed transactions of every type for tests and benchmarks, as raw bytes or decoded. Signs natively, about 60 µs each.
-// All values have valid defaults.
+// Makes signed transactions of every type for tests and benchmarks, as raw bytes or decoded. Signs
+// natively, about 60 µs each. All values have valid defaults.
 
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
@@ -54,15 +54,24 @@ export interface TxOptions {
 	readonly maxFeePerBlobGas?: bigint | number;
 	/** Number of blobs, all zeros with valid commitments and proofs. Default 1. */
 	readonly blobs?: number;
-	/** 0: one proof for each blob (EIP-4844); 1, the default: 128 cell proofs for each blob (EIP-7594). */
+	/**
+	 * 0: one proof for each blob (EIP-4844); 1, the default: 128 cell proofs for each blob
+	 * (EIP-7594).
+	 */
 	readonly sidecarVersion?: 0 | 1;
-	/** In place of blobs of zeros: these, with their commitments and as many proofs as their version has. */
+	/**
+	 * In place of blobs of zeros: these, with their commitments and as many proofs as their version
+	 * has.
+	 */
 	readonly sidecar?: TestSidecar;
 	/** Default: one authorization by account 1. */
 	readonly authorizations?: readonly AuthorizationOptions[];
 }
 
-/** What a blob transaction carries; see realBlobs.ts. The versioned hashes are those of the commitments. */
+/**
+ * What a blob transaction carries; see realBlobs.ts. The versioned hashes are those of the
+ * commitments.
+ */
 export interface TestSidecar {
 	readonly blobs: readonly Uint8Array[];
 	readonly commitments: readonly Uint8Array[];

@@ -1,5 +1,5 @@
-// Runs the process whose entry, a path from the project's root, is the first argument, with clocks that do not notice that it was
-// stopped, as those of a virtual machine that was paused and moved.
+// Runs the process whose entry, a path from the project's root, is the first argument, with clocks
+// that do not notice that it was stopped, as those of a virtual machine that was paused and moved.
 
 const [entry = ""] = process.argv.splice(2, 1);
 /** A process that runs looks at its clock more often, in ms. */

@@ -1,5 +1,5 @@
-// Fake upstreams of boost on plain sockets, one of them a fallback: they record every received byte, and can send what no proper
-// server would.
+// Fake upstreams of boost on plain sockets, one of them a fallback: they record every received
+// byte, and can send what no proper server would.
 
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -14,7 +14,10 @@ interface RawPeer {
 	closed: boolean;
 }
 
-/** Answers a request: called once for each complete request, with its text and its number among all connections' requests. */
+/**
+ * Answers a request: called once for each complete request, with its text and its number among all
+ * connections' requests.
+ */
 export type RawScript = (peer: RawPeer, request: string, nth: number) => void;
 
 /** An upstream that answers by a script. */

@@ -1,5 +1,5 @@
-// Fixtures of users on a whole running relay who send chains of nonces, wait for receipts and cancel, with the assertions that
-// these tests share.
+// Fixtures of users on a whole running relay who send chains of nonces, wait for receipts and
+// cancel, with the assertions that these tests share.
 
 import assert from "node:assert/strict";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
@@ -47,8 +47,9 @@ export class CancelFixture extends RelayFixture {
 	}
 
 	/**
-	 * Waits until each of `builders` (all by default) that has received `tx` has received a cancel too. Then asserts that none would
-	 * put it into a block, and none has received it again after the cancel.
+	 * Waits until each of `builders` (all by default) that has received `tx` has received a cancel
+	 * too. Then asserts that none would put it into a block, and none has received it again after the
+	 * cancel.
 	 */
 	async withdrawn(
 		tx: Signed,
@@ -81,14 +82,20 @@ export class CancelFixture extends RelayFixture {
 		return this.system.builders.map((builder) => this.deliveries(builder, tx).length);
 	}
 
-	/** Sends another user's transaction to all builders, and waits for it: all that was due before has then been sent. */
+	/**
+	 * Sends another user's transaction to all builders, and waits for it: all that was due before has
+	 * then been sent.
+	 */
 	async fence(builders: readonly DevBuilder[] = this.system.builders): Promise<void> {
 		const tx = (await this.actor()).sign();
 		await this.submit("/fast", tx);
 		await this.waitUntilSent(tx, { builders: builders.map(({ name }) => name) });
 	}
 
-	/** Submits a new account's transaction on `path`, and waits until the builders that may have it have received it. */
+	/**
+	 * Submits a new account's transaction on `path`, and waits until the builders that may have it
+	 * have received it.
+	 */
 	async out(
 		path = "/fast",
 		options: Parameters<Actor["sign"]>[0] = {},
@@ -137,7 +144,9 @@ export class ChainFixture extends CancelFixture {
 		for (const link of links) await this.submit(link.path, link);
 	}
 
-	/** Like {@link chainOf}, submits them, and waits until all builders have them for the next block. */
+	/**
+	 * Like {@link chainOf}, submits them, and waits until all builders have them for the next block.
+	 */
 	async chainOut(...args: Parameters<ChainFixture["chainOf"]>): Promise<Link[]> {
 		const chain = this.chainOf(...args);
 		await this.submitAll(chain);
@@ -174,7 +183,10 @@ export class ChainFixture extends CancelFixture {
 		);
 	}
 
-	/** Asserts that `builders` (default all) have them for the next block, and that it holds all of them in order. */
+	/**
+	 * Asserts that `builders` (default all) have them for the next block, and that it holds all of
+	 * them in order.
+	 */
 	async assertGoOn(links: readonly Signed[], builders?: readonly string[]): Promise<void> {
 		for (const link of links) await this.waitUntilSent(link, builders === undefined ? {} : { builders });
 		const block = await this.system.nextBlock();
@@ -241,7 +253,10 @@ export class SyncFixture extends CancelFixture {
 		assert.equal((result as { status: string }).status, status);
 	}
 
-	/** Asserts that the answer is an error with `code`, the text of EIP-7966 followed by `why`, and the hash. */
+	/**
+	 * Asserts that the answer is an error with `code`, the text of EIP-7966 followed by `why`, and
+	 * the hash.
+	 */
 	async assertFails({ answer }: Sending, tx: Signed, code: 4 | 5, why: string): Promise<void> {
 		const { result, error } = await answer;
 		assert.equal(result, undefined);

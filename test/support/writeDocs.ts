@@ -1,4 +1,5 @@
-// `npm run docs`: writes the generated tables into the documents, and the OpenRPC document, as the code has them.
+// `npm run docs`: writes the generated tables into the documents, and the OpenRPC document, as the
+// code has them.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -28,8 +28,8 @@ export class WrongClock {
 	}
 
 	/**
-	 * What runs the process `main`, such as relay/main.ts, with this clock: options of startRelayProcess and
-	 * launchRelay.
+	 * What runs the process `main`, such as relay/main.ts, with this clock: options of
+	 * startRelayProcess and launchRelay.
 	 */
 	entryOf(main: string) {
 		return { entry: "test/support/wrongClockMain.ts", args: [main, this.#file] } as const;

@@ -1,6 +1,6 @@
-// Runs the process whose entry, a path from the project's root, is the first argument, with a clock that is
-// off by as many ms as the file says whose path is the second one. The file is read at the start and on
-// SIGUSR2; see wrongClock.ts.
+// Runs the process whose entry, a path from the project's root, is the first argument, with a clock
+// that is off by as many ms as the file says whose path is the second one. The file is read at the
+// start and on SIGUSR2; see wrongClock.ts.
 
 import { readFileSync } from "node:fs";
 

@@ -18,7 +18,10 @@ import {
 } from "../bundleRequests.ts";
 import { chargeAuthorizations, chargeBlobs, coreMethod } from "../methodDependencies.ts";
 
-/** The hash of an empty bundle: the answer to every cancel, which must not reveal whether there was a bundle. */
+/**
+ * The hash of an empty bundle: the answer to every cancel, which must not reveal whether there was
+ * a bundle.
+ */
 const NO_BUNDLE = bytesToHex(keccak256(new Uint8Array()));
 
 export const eth_sendBundle = coreMethod({

@@ -27,15 +27,15 @@ const bundle = bundleObject(
 const wei = z.string().describe("wei, decimal");
 const paid = z.object({
 	coinbaseDiff: wei.describe("wei that the block's fee recipient gets, decimal"),
-	gasFees: wei.describe("of that by priority fees"),
-	ethSentToCoinbase: wei.describe("of that by transfers"),
+	gasFees: wei.describe("the part from priority fees"),
+	ethSentToCoinbase: wei.describe("the part from transfers"),
 });
 const one = paid.extend({
 	txHash: z.string(),
 	fromAddress: z.string(),
 	toAddress: z.string().describe("0x for a creation"),
 	gasUsed: z.number(),
-	gasPrice: wei.describe("coinbaseDiff for each gas"),
+	gasPrice: wei.describe("coinbaseDiff per gas"),
 	value: z.string().optional().describe("return data as 0x hex; absent where it failed"),
 	error: z.string().optional().describe("why it failed; absent where it passed"),
 	revert: z.string().optional().describe("revert data as 0x hex, where there is any"),
@@ -43,7 +43,7 @@ const one = paid.extend({
 
 export const eth_callBundle = relayMethod({
 	name: "eth_callBundle",
-	summary: "Simulates a bundle in a block to come, and tells what each transaction uses and pays.",
+	summary: "Simulates a bundle in a block to come, and reports what each transaction uses and pays.",
 	params: [{ name: "bundle", schema: bundle }],
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: paid.extend({

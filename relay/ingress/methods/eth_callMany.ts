@@ -1,5 +1,5 @@
-// eth_callMany: runs a bundle of signed transactions, or bundles of unsigned calls, and returns each result.
-// https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
+// eth_callMany: runs a bundle of signed transactions, or bundles of unsigned calls, and returns
+// each result. https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
 
 import { z } from "zod";
 import { clientOf } from "../../../shared/client.ts";
@@ -82,7 +82,7 @@ const call = exactObject({
 	type: quantity.nullish(),
 })
 	.refine(({ data, input }) => data == null || input == null || data === input, {
-		error: "expected data and input to be equal where both are there",
+		error: "expected data and input to be equal if both are given",
 	})
 	.refine(
 		({ gasPrice, maxFeePerGas, maxPriorityFeePerGas }) =>
@@ -111,7 +111,7 @@ const blockOverride = exactObject({
 	baseFee: uint64.optional(),
 });
 
-const MAX_TOGETHER = `${MAX_CALLS} calls at most, all bundles together`;
+const MAX_TOGETHER = `${MAX_CALLS} calls at most in all bundles`;
 
 const callBundles = boundedList(
 	exactObject({
@@ -167,10 +167,7 @@ export const eth_callMany = relayMethod({
 			});
 		}
 		if (where !== undefined) {
-			throw new RpcError(
-				"invalidParams",
-				"invalid params: context: expected nothing beside signed transactions",
-			);
+			throw new RpcError("invalidParams", "invalid params: context: expected none with signed transactions");
 		}
 		const [alone = []] = await callMany.runTransactions({
 			client,

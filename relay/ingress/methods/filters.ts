@@ -40,16 +40,16 @@ export const eth_newBlockFilter = relayMethod({
 
 export const eth_newPendingTransactionFilter = relayMethod({
 	name: "eth_newPendingTransactionFilter",
-	summary: "Makes a filter whose polls are refused: pending transactions are private.",
+	summary: "Creates a filter whose polls are refused: pending transactions are private.",
 	// go-ethereum's flag for whole transactions instead of hashes.
-	params: [{ name: "full", schema: z.unknown().optional().describe("taken, without effect") }],
+	params: [{ name: "full", schema: z.unknown().optional().describe("accepted, no effect") }],
 	result: z.string().describe("the filter's id"),
 	handle: () => PENDING_ID,
 });
 
 export const eth_getFilterChanges = relayMethod({
 	name: "eth_getFilterChanges",
-	summary: "The hashes of blocks, or the logs, that have come since the filter was asked last.",
+	summary: "The block hashes or logs since the filter's last poll.",
 	params: [{ name: "id", schema: id }],
 	weight: HEAVY,
 	result: z
@@ -60,7 +60,7 @@ export const eth_getFilterChanges = relayMethod({
 
 export const eth_getFilterLogs = relayMethod({
 	name: "eth_getFilterLogs",
-	summary: "All logs that a filter of logs takes, as eth_getLogs answers them.",
+	summary: "All logs that match a log filter, as eth_getLogs returns them.",
 	params: [{ name: "id", schema: id }],
 	weight: HEAVY,
 	result: z.array(z.unknown()).describe("logs"),

@@ -27,7 +27,7 @@ const NAMES = {
 export const mev_simBundle = relayMethod({
 	name: "mev_simBundle",
 	summary:
-		"Simulates a bundle of mev_sendBundle in a block to come, and tells what it pays, as MEV-Share does.",
+		"Simulates a bundle of mev_sendBundle in a block to come, and reports what it pays, as MEV-Share does.",
 	params: [
 		{ name: "bundle", schema: shareBundle },
 		{ name: "options", schema: options.nullish() },
@@ -35,11 +35,11 @@ export const mev_simBundle = relayMethod({
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.object({
 		success: z.boolean().describe("whether all passed that may not revert"),
-		error: z.string().optional().describe("which did not, and why"),
+		error: z.string().optional().describe("the transaction that did not pass, and why"),
 		stateBlock: amount.describe("number of the block on whose state it ran"),
-		mevGasPrice: amount.describe("profit for each gas, in wei"),
+		mevGasPrice: amount.describe("profit per gas, in wei"),
 		profit: amount.describe("wei that the block's fee recipient gets, before any refund"),
-		refundableValue: amount.describe("of that what the refund's percent is of"),
+		refundableValue: amount.describe("the part that the refund percentage applies to"),
 		gasUsed: amount,
 	}),
 	weight: 10,

@@ -37,14 +37,13 @@ function readerHere(context: OwnerContext, { verifyRead }: Pick<CoreNeeds, "veri
 	if (isKeys(reader.owner) || context.client.isProxy !== true) return reader;
 	throw new RpcError(
 		"invalidRequest",
-		"invalid request: expected a signed request over HTTP (X-Leeward-Signature): you come through a proxy that this relay does not know, whose address others may have",
+		"invalid request: expected a signed request over HTTP (X-Leeward-Signature): the address of an unknown proxy does not identify you",
 	);
 }
 
 export const service_bundles = coreMethod({
 	name: "service_bundles",
-	summary:
-		"Your bundles, the last to arrive first: what became of each in the last of its blocks so far, and what was paid there.",
+	summary: "Your bundles, newest first, with the outcome and payment of each in the latest of its blocks.",
 	params: [
 		{
 			name: "page",
@@ -74,7 +73,7 @@ export const service_bundles = coreMethod({
 		if (found === null) {
 			throw new RpcError(
 				"invalidParams",
-				"invalid params: page.before: expected the hash of a bundle of yours that is remembered here",
+				"invalid params: page.before: expected the hash of one of your bundles that the relay still has",
 			);
 		}
 		return found.map(bundleRow);
@@ -84,7 +83,7 @@ export const service_bundles = coreMethod({
 export const service_searcherStats = coreMethod({
 	name: "service_searcherStats",
 	summary:
-		"Your bundles by day: how many were sent to builders and landed, the amounts that they paid, and the reasons of the others.",
+		"Your bundles by day: how many were sent to builders and landed, the amounts that they paid, and why the others did not land.",
 	params: [
 		{
 			name: "page",
@@ -99,7 +98,7 @@ export const service_searcherStats = coreMethod({
 				day: z.string().describe("2026-01-31, UTC"),
 				bids: z.number().describe("once for each block"),
 				bundles: z.number().describe("plain ones, once for each block"),
-				places: z.number().describe("of these, those that builders had, as far as that has been reported"),
+				places: z.number().describe("those that builders had, as far as reported"),
 				landed: z.number(),
 				withdrawn: z.number().describe("replaced or cancelled by you"),
 				paid: wei,
@@ -119,30 +118,34 @@ const bundleInBlock = exactObject(
 	{ bundleHash: hash, blockNumber: quantity },
 	"expected {bundleHash, blockNumber}",
 );
-/** Flashbots wants a late one, against replays. One version of one library sends the number alone. */
+/**
+ * Flashbots wants a late one, against replays. One version of one library sends the number alone.
+ */
 const lateBlock = z
 	.union([exactObject({ blockNumber: quantity }), quantity], {
 		error: "expected {blockNumber} or nothing",
 	})
 	.optional()
-	.describe("taken, without effect");
+	.describe("accepted, no effect");
 
 const BUNDLE_PARAMS = [{ name: "bundle", schema: bundleInBlock }] as const;
 const USER_PARAMS = [{ name: "block", schema: lateBlock }] as const;
 const flag = z.boolean();
-const isHighPriority = flag.describe("whether you have a record at a builder, by which half of the slots go");
+const isHighPriority = flag.describe(
+	"whether you have a record at a builder: half of the slots go by record",
+);
 const unknown = z.literal("0").describe("not counted here");
 const builders = z.array(z.object({ pubkey: z.literal("0x"), builder: z.string(), timestamp: time }));
 const bothBundleFields = {
 	isSimulated: flag,
 	isHighPriority,
 	simulatedAt: time.nullable().optional(),
-	consideredByBuildersAt: builders.describe("those that have accepted it, and when"),
+	consideredByBuildersAt: builders.describe("builders that have accepted it, and when"),
 	sealedByBuildersAt: z.array(z.never()).describe("always empty: not known here"),
 };
 const receivedAt = time
 	.optional()
-	.describe("absent: you sent no such bundle for that block, or it is forgotten");
+	.describe("absent: you sent no such bundle for that block, or the relay no longer has it");
 
 type StatsNeeds = Pick<CoreNeeds, "bundles" | "verifyRead" | "clock">;
 
@@ -166,7 +169,7 @@ export const flashbots_getBundleStatsV2 = coreMethod({
 
 export const flashbots_getBundleStats = coreMethod({
 	name: "flashbots_getBundleStats",
-	summary: "The same in the older shape, whose miners are the builders.",
+	summary: "The same in the older shape, with the builders as miners.",
 	params: BUNDLE_PARAMS,
 	result: z.object({
 		...bothBundleFields,

@@ -18,7 +18,7 @@ export const service_client = relayMethod({
 		unbelieved: z
 			.enum(UNBELIEVED)
 			.optional()
-			.describe("the relay's setting because of which X-Boost-Auth is not believed, if it was sent"),
+			.describe("the setting because of which the relay does not trust X-Boost-Auth, if it was sent"),
 	}),
 	handle: (_params, { client: { address, signer, vouched, unbelieved } }) => ({
 		address: networkAddress(address),
@@ -61,8 +61,8 @@ export const service_transactionStatuses = coreMethod({
 			const record = await records.record(wanted);
 			if (record === null) found.push({ hash: wanted, status: "UNKNOWN", stage: null });
 			else {
-				const told = { hash: wanted, status: statusView(record).status, stage: publicStage(record) };
-				found.push(record.stage === "SIMULATION_FAILED" ? { ...told, held: true } : told);
+				const status = { hash: wanted, status: statusView(record).status, stage: publicStage(record) };
+				found.push(record.stage === "SIMULATION_FAILED" ? { ...status, held: true } : status);
 			}
 		}
 		return found;
@@ -71,7 +71,7 @@ export const service_transactionStatuses = coreMethod({
 
 export const eth_accounts = relayMethod({
 	name: "eth_accounts",
-	summary: "An empty list: the relay holds nobody's keys.",
+	summary: "Returns an empty list: the relay has no keys.",
 	params: [],
 	result: z.array(z.string()),
 	handle: () => [],

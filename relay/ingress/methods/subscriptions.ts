@@ -29,7 +29,8 @@ export const eth_subscribe = relayMethod({
 	summary:
 		"Over a websocket: pending transactions without their signatures, new heads, logs, or the status of a transaction or a bundle, as notifications.",
 	params: [
-		// Checked in `handle`, so that HTTP always gets the same answer, and a wrong name is reported first.
+		// Checked in `handle`, so that HTTP always gets the same answer, and a wrong name is reported
+		// first.
 		{ name: "name", schema: z.string().catch("") },
 		{
 			name: "hash",
@@ -62,7 +63,7 @@ export const eth_subscribe = relayMethod({
 			return PENDING_ID;
 		}
 		const topic = topicOf(name, dependencies.subscriptionAliases);
-		if (given !== undefined) throw invalid("hash: expected nothing, this subscription has no such");
+		if (given !== undefined) throw invalid("hash: expected none for this subscription");
 		return dependencies.subscriptions.subscribe(connection, topic, message);
 	},
 });

@@ -186,7 +186,10 @@ function submissionPath(path: string): SubmissionPath {
 /** The settings that decide whether Flashbots' parameters can be honoured. */
 type QueryNeeds = Pick<CoreNeeds, "buildersOf" | "refundPercent" | "txTtlBlocks">;
 
-/** The options of a request. Throws RpcError `invalidParams` naming the parameter and what was expected. */
+/**
+ * The options of a request. Throws RpcError `invalidParams` naming the parameter and what was
+ * expected.
+ */
 function submissionOptions(
 	path: string,
 	query: URLSearchParams,
@@ -195,7 +198,7 @@ function submissionOptions(
 	const name = submissionPath(path);
 	const { softCancellations, builders, refundPercent, blockRange, ...rest } = readSubmissionQuery(query);
 	if (refundPercent !== null && refundPercent !== needs.refundPercent)
-		throw badParameter("refund", `${needs.refundPercent} percent, as of every refund`);
+		throw badParameter("refund", `${needs.refundPercent} percent, as for every refund`);
 	if (blockRange !== null && blockRange !== needs.txTtlBlocks)
 		throw badParameter("blockRange", `${needs.txTtlBlocks}, as for every transaction`);
 	return {

@@ -30,7 +30,10 @@ export interface CallBlock extends EngineBlock {
 	readonly beaconRoot: string | null;
 }
 
-/** The block, with full transactions if `full`; null if the node does not have it, undefined if it fails. */
+/**
+ * The block, with full transactions if `full`; null if the node does not have it, undefined if it
+ * fails.
+ */
 export async function readBlock(
 	ask: AskNode,
 	named: NamedBlock,

@@ -92,7 +92,10 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 			shares.release(client, 1);
 		}
 	};
-	/** Runs the transactions. If `measured`, the fee recipient's balance is read before and after each. */
+	/**
+	 * Runs the transactions. If `measured`, the fee recipient's balance is read before and after
+	 * each.
+	 */
 	const runSigned = (request: TransactionsRequest, measured: boolean): Promise<SignedRun> =>
 		bounded(request.client, async (ask, simulatingOf) => {
 			const txs = await resolve(request.txs, sharedTransaction);
@@ -151,7 +154,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				const { length } = within.transactions;
 				const count = request.transactionIndex ?? length;
 				if (count > length) {
-					const most = `a number of ${length} at most, as many transactions are in the block`;
+					const most = `a number of ${length} at most, the number of transactions in the block`;
 					throw new RpcError("invalidParams", `invalid params: context.transactionIndex: expected ${most}`);
 				}
 				const recover = recoverFor(request.client);
@@ -184,7 +187,9 @@ function namesOf({ names = USUAL_NAMES }: TransactionsRequest): BlockNames {
 	return names;
 }
 
-/** State overrides for reading the fee recipient's balance: the contract, and a caller with funds. */
+/**
+ * State overrides for reading the fee recipient's balance: the contract, and a caller with funds.
+ */
 const BALANCE_READER: StateOverrides = {
 	[PROBE_ADDRESS]: { code: BALANCES_CODE },
 	[PROBE_CALLER]: { balance: toQuantity(2n ** 100n) },
@@ -232,7 +237,7 @@ function askWithin(node: Pick<SimulationNode, "call">, clock: Clock, timeoutMs: 
 }
 
 function nodeUnavailable(): RpcError {
-	return new RpcError("internal", "internal error: the node can't be asked now, try again", {
+	return new RpcError("internal", "internal error: the node is unavailable, try again", {
 		reason: "node unavailable",
 	});
 }
@@ -294,7 +299,10 @@ async function blockAbove(
 	};
 }
 
-/** Why the node did not run transactions: its state is gone, or the client's timestamp is too early for the block. */
+/**
+ * Why the node did not run transactions: its state is gone, or the client's timestamp is too early
+ * for the block.
+ */
 function notRunnable(request: TransactionsRequest, head: Header): RpcError {
 	const { blockNumber, timestamp } = request;
 	const earliest = head.timestamp + (blockNumber === null ? 1 : Number(blockNumber) - head.number);

@@ -1,5 +1,6 @@
-// Runs unsigned calls in a block of the chain. Nodes can't continue an existing block, so the calls run on the parent's state
-// after a replay of the block's transactions. A single call after all of them can use `eth_call`.
+// Runs unsigned calls in a block of the chain. Nodes can't continue an existing block, so the calls
+// run on the parent's state after a replay of the block's transactions. A single call after all of
+// them can use `eth_call`.
 
 import { parseNodeQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { CallResult, CallResults, CallsRequest, UnsignedCall } from "../../domain/callMany.ts";
@@ -125,7 +126,10 @@ function withMined(
 	return [{ block: context, mayMove: false, calls: mined }, ...bundles];
 }
 
-/** The first `count` transactions of `block` as they were mined; null if the node does not have them all. */
+/**
+ * The first `count` transactions of `block` as they were mined; null if the node does not have them
+ * all.
+ */
 async function readMined(
 	{ header }: NodeBlock,
 	count: number,
@@ -145,8 +149,9 @@ async function readMined(
 }
 
 /**
- * One call after all transactions of a block, by `eth_call`. Calls without a gas price would see a base fee of zero. So they pay
- * the base fee, and their sender is given the funds for it; only GASPRICE reveals that.
+ * One call after all transactions of a block, by `eth_call`. Calls without a gas price would see a
+ * base fee of zero. So they pay the base fee, and their sender is given the funds for it; only
+ * GASPRICE reveals that.
  */
 async function callAt(
 	call: UnsignedCall,

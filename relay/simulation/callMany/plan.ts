@@ -48,7 +48,10 @@ export interface Ended extends CallResult {
 	readonly ok: boolean;
 }
 
-/** The results of all calls except mined ones, in order; null if the node can't run them all as planned. */
+/**
+ * The results of all calls except mined ones, in order; null if the node can't run them all as
+ * planned.
+ */
 export type PlanResults = readonly Ended[] | null;
 
 /** A client's signed transaction. */
@@ -79,7 +82,9 @@ const CALL_FIELDS = [
 	...["maxFeePerBlobGas", "blobVersionedHashes"],
 ];
 
-/** The mined `tx` as it ran, at the price that it paid; null if it or its `receipt` is malformed. */
+/**
+ * The mined `tx` as it ran, at the price that it paid; null if it or its `receipt` is malformed.
+ */
 export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 	if (!isObject(tx) || !isObject(receipt) || tx.hash !== receipt.transactionHash) return null;
 	const [gas, gasUsed, price] = [tx.gas, receipt.gasUsed, receipt.effectiveGasPrice].map(parseNodeQuantity);

@@ -31,7 +31,9 @@ export function roomProblem(tx: DecodedTransaction, left: bigint): string {
 	return `gas limit reached: gas limit ${tx.gasLimit}, left in the block ${left}`;
 }
 
-/** Senders' states after `block`, by lower-case address; null if the node does not have that state. */
+/**
+ * Senders' states after `block`, by lower-case address; null if the node does not have that state.
+ */
 export async function readSenders(
 	ask: AskNode,
 	addresses: readonly string[],

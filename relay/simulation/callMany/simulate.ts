@@ -1,5 +1,5 @@
-// Runs a plan by `eth_simulateV1`, in one request if all calls can be executed. If the node rejects the whole request for one
-// call, without naming it, that call is found by bisection.
+// Runs a plan by `eth_simulateV1`, in one request if all calls can be executed. If the node rejects
+// the whole request for one call, without naming it, that call is found by bisection.
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -31,7 +31,10 @@ export interface Simulating {
 
 /** geth's limit of blocks above the state's, empty ones included. */
 const MAX_BLOCKS = 256;
-/** BASEFEE PUSH0 MSTORE GAS PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN; and the gas that it uses after it has read the gas left. */
+/**
+ * BASEFEE PUSH0 MSTORE GAS PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN; and the gas that it uses after it
+ * has read the gas left.
+ */
 const PROBE_CODE = "0x485f525a60205260405ff3";
 const USED_AFTER = 14n;
 const PROBE_BASE_FEE = 0x1ee3an;

@@ -1,5 +1,6 @@
-// Runs a plan on nodes whose `eth_simulateV1` is not exact (anvil supports no creations, does not check nonces and hides why calls
-// fail). Each call is traced alone, with the changes of earlier ones as state overrides.
+// Runs a plan on nodes whose `eth_simulateV1` is not exact (anvil supports no creations, does not
+// check nonces and hides why calls fail). Each call is traced alone, with the changes of earlier
+// ones as state overrides.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -112,8 +113,8 @@ function senderIn(
 }
 
 /**
- * The gas that a transaction used. anvil's value is wrong for a revert, but then the sender paid for nothing except gas, so the
- * change of its balance gives the right one.
+ * The gas that a transaction used. anvil's value is wrong for a revert, but then the sender paid
+ * for nothing except gas, so the change of its balance gives the right one.
  */
 function gasOf(
 	{ tx }: PlannedCall,

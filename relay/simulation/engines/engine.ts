@@ -1,4 +1,5 @@
-// The types that both ways to run transactions on the node share: `eth_simulateV1` and `debug_traceCall`.
+// The types that both ways to run transactions on the node share: `eth_simulateV1` and
+// `debug_traceCall`.
 
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
@@ -72,5 +73,8 @@ export type NodeAnswer =
 	/** No verdict: the node failed; `isMissing` if it does not have the requested block yet. */
 	| { readonly kind: "fault"; readonly isMissing?: boolean };
 
-/** Asks the node in one request within the simulation's deadline; a node's failure is an answer, never thrown. */
+/**
+ * Asks the node in one request within the simulation's deadline; a node's failure is an answer,
+ * never thrown.
+ */
 export type Ask = (calls: readonly RpcCall[]) => Promise<readonly NodeAnswer[]>;

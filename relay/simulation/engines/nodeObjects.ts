@@ -13,7 +13,10 @@ import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } f
 /** anvil accepts no blob fees of more than 128 bits. */
 const MAX_UINT128 = (1n << 128n) - 1n;
 
-/** The transaction as a call, with its signed fees, by which a validating node computes its maximum cost. */
+/**
+ * The transaction as a call, with its signed fees, by which a validating node computes its maximum
+ * cost.
+ */
 export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 	return {
 		from: tx.from,
@@ -65,7 +68,10 @@ function authorizationObject(authorization: Authorization): Record<string, strin
 	};
 }
 
-/** Unused addresses for a contract that reads balances after the simulated block, and for its caller. */
+/**
+ * Unused addresses for a contract that reads balances after the simulated block, and for its
+ * caller.
+ */
 export const PROBE_ADDRESS = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b71";
 export const PROBE_CALLER = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72";
 
@@ -83,7 +89,10 @@ export interface SystemBlock {
 	readonly beaconRoot: string | null;
 }
 
-/** The state that a block writes at its start: its parent's hash, and its time with the beacon block's root. */
+/**
+ * The state that a block writes at its start: its parent's hash, and its time with the beacon
+ * block's root.
+ */
 export function systemWrites(
 	parent: Pick<Header, "number" | "hash">,
 	{ timestamp, beaconRoot }: SystemBlock,
@@ -188,7 +197,10 @@ export function firstBalance({ chain, state, accounts }: Part): bigint | null {
 	return changed === undefined ? (accounts.get(from)?.balance ?? null) : parseQuantity(changed);
 }
 
-/** The address of system logs: from Amsterdam on, each transfer of Ether is one. https://eips.ethereum.org/EIPS/eip-7708 */
+/**
+ * The address of system logs: from Amsterdam on, each transfer of Ether is one.
+ * https://eips.ethereum.org/EIPS/eip-7708
+ */
 const SYSTEM_ADDRESS = "0xfffffffffffffffffffffffffffffffffffffffe";
 
 /** Whether a contract emitted one of the node's `logs`. */

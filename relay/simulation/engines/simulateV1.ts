@@ -25,7 +25,10 @@ import { BLOCK_FULL, callError, EXECUTION_FAILED, NO_VERDICT, saysCapped, stopsA
 
 /** Gas of the balance read in the further block; it uses 27,000 at most. */
 export const BALANCES_GAS = 50_000n;
-/** Returns the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
+/**
+ * Returns the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then
+ * RETURN.
+ */
 export const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
 export type PartAnswer =
 	| {
@@ -86,7 +89,8 @@ export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask):
 		}
 		if (some.kind === "unsupported") return some;
 	}
-	// One transaction that can't be executed makes the node reject all, without naming it: find it by bisection.
+	// One transaction that can't be executed makes the node reject all, without naming it: find it by
+	// bisection.
 	let { error } = whole;
 	let outcomes: readonly SimulationOutcome[] = [];
 	let nextBalance = firstBalance(part);
@@ -266,7 +270,10 @@ function blockGas({ gasLimit }: EngineBlock, { maxBlockGas }: RequestLimits): bi
 	return maxBlockGas !== undefined && maxBlockGas < gasLimit ? maxBlockGas : gasLimit;
 }
 
-/** The results of `count` transactions in `blocks` blocks, and of the balance read; null if some are missing. */
+/**
+ * The results of `count` transactions in `blocks` blocks, and of the balance read; null if some are
+ * missing.
+ */
 function readCalls(value: unknown, count: number, blocks: number): readonly SimulatedCall[] | null {
 	if (!Array.isArray(value)) return null;
 	// Counted from the end, because nodes may add blocks before them.

@@ -151,7 +151,10 @@ function* frames(root: unknown): Generator<Fields> {
 /** DELEGATECALL transfers nothing, and the value of a CALLCODE goes to the caller itself. */
 const TRANSFERRING = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT"]);
 
-/** Net wei that `recipient` (lower case) received in the callTracer's frames under `root`; never below zero. */
+/**
+ * Net wei that `recipient` (lower case) received in the callTracer's frames under `root`; never
+ * below zero.
+ */
 export function receivedByFrames(root: unknown, recipient: string): bigint {
 	let sum = 0n;
 	for (const frame of frames(root)) sum += movedBy(frame, recipient);

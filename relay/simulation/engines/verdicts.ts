@@ -60,7 +60,9 @@ const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-32015, FAILED],
 ]);
 
-/** Patterns of messages, reduced to letters and digits, with their meanings; the first match counts. */
+/**
+ * Patterns of messages, reduced to letters and digits, with their meanings; the first match counts.
+ */
 const PATTERNS: readonly (readonly [pattern: RegExp, meaning: Meaning])[] = [
 	// The state is missing, so nothing is known about the transaction.
 	[/headernotfound|headerforhashnotfound|blocknotfound|unknownblock|blockoutofrange/, "missing"],
@@ -108,7 +110,9 @@ export function readAnswer(answer: RpcAnswer): NodeAnswer {
 	return { kind: "failed", error: { code: meaning[0], message: meaning[1] } };
 }
 
-/** HTTP statuses by which providers say that a method is not supported, or not included in a plan. */
+/**
+ * HTTP statuses by which providers say that a method is not supported, or not included in a plan.
+ */
 const UNSUPPORTED_STATUS: ReadonlySet<number> = new Set([402, 403, 404, 405, 501]);
 
 /** Classifies a failed transport: the call is unsupported, or the node is at fault. */
@@ -135,8 +139,8 @@ export function readExecutionError(
 const VM_ERROR_CODE = -32015;
 
 /**
- * Why a simulated call with `gas` (null if not known) failed; null if the node does not explain it (anvil answers `execution
- * failed` for everything).
+ * Why a simulated call with `gas` (null if not known) failed; null if the node does not explain it
+ * (anvil answers `execution failed` for everything).
  */
 export function callError(
 	{ error: { code, message, data }, returnData, gasUsed }: SimulatedCall,

@@ -80,9 +80,7 @@ export class Database {
 		this.#faults.logTo(log);
 	}
 
-	/**
-	 * Rejects with DatabaseDownError if no answer comes within `ms`, or at once during a backoff.
-	 */
+	/** Rejects with DatabaseDownError if no answer comes within `ms`, or at once during a backoff. */
 	async query(query: Query, ms = QUERY_MS): Promise<Rows> {
 		const until = this.#clock.monotonic() + ms;
 		const client = await this.connect(ms);
@@ -186,7 +184,7 @@ export class Database {
 			if (!this.#address.mayBeClear)
 				throw new DatabaseRefusedError(
 					"no TLS",
-					"a server that has it, or sslmode=disable for clear text in a network of one's own",
+					"a server that has it, or sslmode=disable for clear text in a private network",
 					this.#address.host,
 				);
 			const pool = this.#pool;
@@ -272,7 +270,9 @@ interface DatabaseAddress {
 	readonly isExposed: boolean;
 }
 
-/** `verify`: the certificate must be valid, whatever the URL says. Throws {@link DatabaseUrlError}. */
+/**
+ * `verify`: the certificate must be valid, whatever the URL says. Throws {@link DatabaseUrlError}.
+ */
 export function databaseAddress(text: string, verify: boolean): DatabaseAddress {
 	const url = new URL(text);
 	const mode = url.searchParams.get("sslmode");

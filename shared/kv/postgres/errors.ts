@@ -57,7 +57,10 @@ export class StoreLostError extends Error {
 
 /** Codes of our own errors. */
 const OURS = /^(STORE_\w+|DATABASE_(URL|REFUSED)|OTHER_FORMAT)$/;
-/** SQLSTATE classes and codes of a server that is temporarily unavailable (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+/**
+ * SQLSTATE classes and codes of a server that is temporarily unavailable
+ * (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+ */
 const DOWN_STATES = /^(08|57P0[123]$|53300$|25006$)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
@@ -85,9 +88,9 @@ const CREDENTIALS = "a user and password that it knows; set them in DATABASE_URL
  */
 const EXPECTED: readonly (readonly [RegExp, string])[] = [
 	[/^28/, CREDENTIALS],
-	[/^53100$/, "room on its disk"],
+	[/^53100$/, "free space on its disk"],
 	[/^3D000$/, "the name of a database that exists; set it in DATABASE_URL and restart"],
-	[/^(42501|3F000)$/, "a user who may make and write tables in a schema of the search path"],
+	[/^(42501|3F000)$/, "a user who may create and write tables in a schema of the search path"],
 	[
 		/^(.*CERT.*|UNABLE_TO_VERIFY_LEAF_SIGNATURE|HOSTNAME_MISMATCH)$/,
 		"a certificate that is valid for its host, or another sslmode",
@@ -123,7 +126,7 @@ const DOES: readonly (readonly [RegExp, string])[] = [
 	[/^57P01$/, "it is shutting down"],
 	[/^57P02$/, "it has crashed"],
 	[/^57P03$/, "it is starting or shutting down"],
-	[/^53300$/, "it has no free connection: raise its max_connections, or stop what else uses them"],
+	[/^53300$/, "it has no free connection: raise its max_connections, or close other connections"],
 	[new RegExp(`^${READ_ONLY}$`), "it is read-only: is it a replica?"],
 	[/^DEADLINE$/, "no answer in time"],
 ];

@@ -48,7 +48,7 @@ export class Faults {
 	worked(what: string): void {
 		if (!this.#current.delete(what) || this.#current.size > 0) return;
 		this.#logged.clear();
-		this.#log?.info("the database answers again", {
+		this.#log?.info("database answers again", {
 			ms: Math.round(this.#clock.monotonic() - this.#since),
 		});
 	}

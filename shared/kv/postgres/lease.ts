@@ -204,7 +204,7 @@ export class Lease {
 	lost(): void {
 		if (this.#isOver) return;
 		this.#end();
-		this.#dependencies.log.error("another process has taken the store over", {
+		this.#dependencies.log.error("another process took over the store", {
 			store: this.#store,
 			term: Number(this.#epoch),
 		});

@@ -73,8 +73,8 @@ const GRANTED = `WITH gone AS (DELETE FROM leeward_wish WHERE store = $1 AND sen
 	SELECT pg_notify('${CHANNEL}', $3)`;
 
 /**
- * Opens the first part of the store that has no process, so that a single process always has the first one. Throws as
- * {@link openPostgres} does.
+ * Opens the first part of the store that has no process, so that a single process always has the
+ * first one. Throws as {@link openPostgres} does.
  */
 export async function openPart(
 	options: PartOptions,
@@ -104,7 +104,9 @@ const AT_ONCE = { onWait: async () => {}, signal: AbortSignal.abort() };
 class PostgresParts implements OwnParts {
 	readonly lookups = LOOKUPS;
 	readonly #open: OpenPart;
-	/** Separate from the journal's, so that look-ups neither delay its writes nor make it back off. */
+	/**
+	 * Separate from the journal's, so that look-ups neither delay its writes nor make it back off.
+	 */
 	readonly #lookups: Database;
 	readonly #options: PartOptions;
 	readonly #dependencies: PostgresDependencies;

@@ -1,4 +1,5 @@
-// The store in PostgreSQL, for hosts without a lasting disk. Several processes can share a database; each store has one writer.
+// The store in PostgreSQL, for hosts without a lasting disk. Several processes can share a
+// database; each store has one writer.
 
 import { readFileSync } from "node:fs";
 import type pg from "pg";
@@ -73,8 +74,9 @@ const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
 /**
- * All changes in one statement, which is one transaction. Changes nothing if the term is over or a later write came first.
- * The row stays locked until the commit, so that no other process can take over the store in between.
+ * All changes in one statement, which is one transaction. Changes nothing if the term is over or a
+ * later write came first. The row stays locked until the commit, so that no other process can take
+ * over the store in between.
  */
 const WRITE = `WITH held AS (
 		UPDATE leeward_holder SET seq = $6 WHERE store = $1 AND ${TERM} = $2 AND seq < $6 RETURNING 1),
@@ -86,8 +88,9 @@ const WRITE = `WITH held AS (
 	SELECT count(*)::integer AS held FROM held`;
 
 /**
- * Opens the store, makes the tables in a new database, and takes the lease. Throws StoreInUseError, DatabaseDownError,
- * DatabaseRefusedError, DatabaseUrlError, OtherFormatError, or the database's error.
+ * Opens the store, makes the tables in a new database, and takes the lease. Throws StoreInUseError,
+ * DatabaseDownError, DatabaseRefusedError, DatabaseUrlError, OtherFormatError, or the database's
+ * error.
  */
 export async function openPostgres(
 	options: PostgresOptions,
@@ -103,7 +106,7 @@ export async function openPostgres(
 	const parts = options.partsOf?.({ store, database, term: () => lease.term }) ?? null;
 	if (parts !== null) listenOn = (session) => parts.listenOn(session);
 	try {
-		if (await makeTables(database)) log.info("made the tables of a new database", { store });
+		if (await makeTables(database)) log.info("created the tables of a new database", { store });
 		await lease.take();
 		database.tellBy(log);
 	} catch (thrown) {
@@ -285,7 +288,10 @@ const LOCK = 7_133_519_024;
  */
 const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_migrations') IS NOT NULL AS old`;
 
-/** Makes the tables in a new database, and returns whether it is one. Throws {@link OtherFormatError} or the database's error. */
+/**
+ * Makes the tables in a new database, and returns whether it is one. Throws {@link
+ * OtherFormatError} or the database's error.
+ */
 async function makeTables(database: Database): Promise<boolean> {
 	const client = await database.connect();
 	try {

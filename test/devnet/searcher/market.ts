@@ -1,5 +1,5 @@
-// Reads the market from the searcher's own node: pools, capital and nonce at the head. Computes and signs backruns, and sends
-// nothing.
+// Reads the market from the searcher's own node: pools, capital and nonce at the head. Computes and
+// signs backruns, and sends nothing.
 
 import { Contract, Interface, type JsonRpcProvider, keccak256, type Wallet } from "ethers";
 import {
@@ -46,7 +46,10 @@ const TOKEN = ["function balanceOf(address) view returns (uint256)"];
 
 /** The share of the gain after gas that is bid: most of it, since others bid too. */
 const BID_PERCENT = 80n;
-/** Two swaps, four transfers and the payment use about 200,000 gas, and more where a slot is new since Amsterdam. */
+/**
+ * Two swaps, four transfers and the payment use about 200,000 gas, and more where a slot is new
+ * since Amsterdam.
+ */
 const GAS_LIMIT = 600_000n;
 const PRIORITY_FEE_WEI = 1_000_000_000n;
 
@@ -132,7 +135,8 @@ export class ArbitrageMarket {
 		const raw = await this.#wallet.signTransaction({
 			type: 2,
 			chainId: this.#chainId,
-			// The state at the head, not the pending one: all bids for one block compete for the same nonce, and one lands.
+			// The state at the head, not the pending one: all bids for one block compete for the same
+			// nonce, and one lands.
 			nonce: now.nonce,
 			to: this.#arbitrage,
 			data: ARBITRAGE.encodeFunctionData("backrun", [buyAt, sellAt, trip.amountIn, bid]),

@@ -1,4 +1,5 @@
-// Finds the swap of a pending transaction in one of the two watched pools, and computes constant-product pools with a fee of
+// Finds the swap of a pending transaction in one of the two watched pools, and computes
+// constant-product pools with a fee of
 // 0.3 %, with the contract's rounding. Pure functions.
 
 import { Interface } from "ethers";
@@ -40,7 +41,10 @@ export function afterSwap(pool: Reserves, { sells, amountIn }: Swap): Reserves {
 		: { weth: pool.weth - amountOut(amountIn, pool.token, pool.weth), token: pool.token + amountIn };
 }
 
-/** WETH gained by buying the token for `amountIn` at `buyAt` and selling all of it at `sellAt`; may be negative. */
+/**
+ * WETH gained by buying the token for `amountIn` at `buyAt` and selling all of it at `sellAt`; may
+ * be negative.
+ */
 export function gainOf(amountIn: bigint, buyAt: Reserves, sellAt: Reserves): bigint {
 	const bought = amountOut(amountIn, buyAt.weth, buyAt.token);
 	return amountOut(bought, sellAt.token, sellAt.weth) - amountIn;
@@ -49,7 +53,8 @@ export function gainOf(amountIn: bigint, buyAt: Reserves, sellAt: Reserves): big
 /**
  * The round trip that gains most with at most `capital` WETH, or null if none gains anything.
  *
- * Both swaps together give A·a / (B + C·a) WETH for `a`, so the gain is greatest at a = (√(A·B) − B) / C.
+ * Both swaps together give A·a / (B + C·a) WETH for `a`, so the gain is greatest at a = (√(A·B) −
+ * B) / C.
  */
 export function bestRoundTrip(buyAt: Reserves, sellAt: Reserves, capital: bigint): RoundTrip | null {
 	const A = SWAPPED * SWAPPED * buyAt.token * sellAt.weth;

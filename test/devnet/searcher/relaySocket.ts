@@ -1,5 +1,5 @@
-// A websocket to the relay with calls and subscriptions. It knows no methods, and never reconnects, since notifications sent
-// meanwhile would be lost: a lost connection ends it.
+// A websocket to the relay with calls and subscriptions. It knows no methods, and never reconnects,
+// since notifications sent meanwhile would be lost: a lost connection ends it.
 
 import { WebSocket } from "ws";
 import { type Clock, withDeadline } from "../../../shared/clock.ts";
@@ -34,7 +34,10 @@ interface Message {
 	readonly params?: { readonly subscription: string; readonly result: unknown };
 }
 
-/** Deadline of a call: shorter than a slot, and enough for a bid, which is simulated before it is answered. */
+/**
+ * Deadline of a call: shorter than a slot, and enough for a bid, which is simulated before it is
+ * answered.
+ */
 const CALL_MS = 5_000;
 /** The relay pings, so a connection that is silent for this long is dead. */
 const SILENCE_MS = 90_000;
@@ -84,14 +87,20 @@ export class RelaySocket {
 		});
 	}
 
-	/** Makes a call, and returns its result. Rejects with {@link RelayRefusal}, or without an answer within five seconds. */
+	/**
+	 * Makes a call, and returns its result. Rejects with {@link RelayRefusal}, or without an answer
+	 * within five seconds.
+	 */
 	call(method: string, params: readonly unknown[]): Promise<unknown> {
 		return this.#ask(method, params, (result) => result);
 	}
 
-	/** Subscribes; `listener` gets each notification's result, in order. Rejects like {@link call}. */
+	/**
+	 * Subscribes; `listener` gets each notification's result, in order. Rejects like {@link call}.
+	 */
 	async subscribe(params: readonly unknown[], listener: (result: unknown) => void): Promise<Subscription> {
-		// The first notification may arrive in the same packet as the answer, so the listener must be set by then.
+		// The first notification may arrive in the same packet as the answer, so the listener must be
+		// set by then.
 		const id = await this.#ask("eth_subscribe", params, (result) => {
 			this.#listeners.set(String(result), listener);
 			return String(result);

@@ -1,5 +1,5 @@
-// The searcher's bot: bids on the swaps in the relay's feed, once for each target and block. It uses only the relay's public
-// websocket and its own node.
+// The searcher's bot: bids on the swaps in the relay's feed, once for each target and block. It
+// uses only the relay's public websocket and its own node.
 
 import type { Clock } from "../../../shared/clock.ts";
 import type { ArbitrageMarket, Backrun } from "./market.ts";
@@ -13,7 +13,10 @@ interface BundleStatus {
 	readonly stage: string;
 	readonly reason: string | null;
 	readonly bid: string | null;
-	/** What the transaction behind the target paid; null until it was read from the chain, and if there is none. */
+	/**
+	 * What the transaction behind the target paid; null until it was read from the chain, and if
+	 * there is none.
+	 */
 	readonly paid: string | null;
 }
 
@@ -110,7 +113,8 @@ export class Searcher {
 	async #work(): Promise<void> {
 		this.#working = true;
 		for (const hash of this.#due) {
-			// Removed first: a head that arrives meanwhile adds it again, and this loop then handles it again.
+			// Removed first: a head that arrives meanwhile adds it again, and this loop then handles it
+			// again.
 			this.#due.delete(hash);
 			const target = this.#targets.get(hash);
 			if (target === undefined) continue;

@@ -1,5 +1,5 @@
-// For which blocks and to which builders bids are sent: the next block, later ones and ranges, with the errors at their
-// edges, and exactly what each kind of builder gets.
+// For which blocks and to which builders bids are sent: the next block, later ones and ranges, with
+// the errors at their edges, and exactly what each kind of builder gets.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,6 +1,6 @@
-// Two hundred searchers and one target after another: in every block the highest valid bid stands right behind its
-// target, then its refund, and nothing of the others; also when the best one is withdrawn in the last moment, or its
-// backrun stops being valid.
+// Two hundred searchers and one target after another: in every block the highest valid bid stands
+// right behind its target, then its refund, and nothing of the others; also when the best one is
+// withdrawn in the last moment, or its backrun stops being valid.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -111,7 +111,10 @@ async function bidAll(
 	return bids.filter(({ words }) => words === null).sort((a, b) => (a.value < b.value ? 1 : -1));
 }
 
-/** The next block holds the target, `best` behind it and its refund, and nothing else; `gone` has been out before. */
+/**
+ * The next block holds the target, `best` behind it and its refund, and nothing else; `gone` has
+ * been out before.
+ */
 async function assertWins(target: Target, best: CrowdBid, gone?: CrowdBid): Promise<void> {
 	await fixture.holds(target, best.backrun, gone?.backrun);
 	const { transactions, coinbase } = await fixture.block(await fixture.system.nextBlock());
@@ -123,7 +126,10 @@ async function assertWins(target: Target, best: CrowdBid, gone?: CrowdBid): Prom
 	best.bidder.nonce += 1;
 }
 
-/** Nothing was out that was not valid. In which order bids of several owners reach a builder is nobody's promise. */
+/**
+ * Nothing was out that was not valid. In which order bids of several owners reach a builder is
+ * nobody's promise.
+ */
 function assertValid(target: Target, bids: readonly CrowdBid[]): void {
 	for (const { kind, backrun } of fixture.backrunOrders(target)) {
 		if (kind === "cancel") continue;

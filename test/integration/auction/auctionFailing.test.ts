@@ -1,6 +1,7 @@
-// Backruns that win and then fail, only in the block that the builder makes: by its coinbase, by its time, or by what
-// stands before them. The target is in that very block all the same, with the next best behind it, by builders of each
-// kind; with a coinbase that nobody knows beforehand, and with a fixed one, where a plain transfer to it is a bid.
+// Backruns that win and then fail, only in the block that the builder makes: by its coinbase, by
+// its time, or by what stands before them. The target is in that very block all the same, with the
+// next best behind it, by builders of each kind; with a coinbase that nobody knows beforehand, and
+// with a fixed one, where a plain transfer to it is a bid.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -36,7 +37,10 @@ async function headTime(): Promise<number> {
 	return Number(head.timestamp);
 }
 
-/** A backrun that the relay can't tell from a good one before the builder's block, which it fails in. */
+/**
+ * A backrun that the relay can't tell from a good one before the builder's block, which it fails
+ * in.
+ */
 interface Trap {
 	/** Waits for a head on which the relay is trapped. */
 	readonly ready?: () => Promise<void>;
@@ -57,7 +61,10 @@ const BY_TIME: Readonly<Record<string, Trap>> = {
 	},
 };
 
-/** A target on `path` is in the next block, with the good backrun behind it, though the dearer one falls into `trap`. */
+/**
+ * A target on `path` is in the next block, with the good backrun behind it, though the dearer one
+ * falls into `trap`.
+ */
 async function survives(path: string, trap: Trap, percent = 90n): Promise<void> {
 	await trap.ready?.();
 	const target = await fixture.target(path);

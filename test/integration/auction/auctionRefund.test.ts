@@ -1,5 +1,5 @@
-// The user's refund, to the wei: blocks, balances, events and status, for builders that keep the cost of paying
-// or pay nothing, over reorganisations and restarts.
+// The user's refund, to the wei: blocks, balances, events and status, for builders that keep the
+// cost of paying or pay nothing, over reorganisations and restarts.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -296,7 +296,8 @@ describe("a refund that can't be read back at once", () => {
 		const order = fixture.backrunOrders(target).at(-1);
 		let block = 0;
 		await fixture.system.restart(async () => {
-			// The store has events of a bid for the next block alone, which is empty. A relay that is killed has not stored its last sends.
+			// The store has events of a bid for the next block alone, which is empty. A relay that is
+			// killed has not stored its last sends.
 			await chain.rpc("evm_mine");
 			block = (await fixture.head()) + 1;
 			const blockNumber = `0x${block.toString(16)}`;

@@ -1,5 +1,6 @@
-// The rules of the auction, by the builder's orders, the blocks and the bidders' statuses: which bids get a slot and what
-// replaces them, shared nonces, and what a record at a builder is good for.
+// The rules of the auction, by the builder's orders, the blocks and the bidders' statuses: which
+// bids get a slot and what replaces them, shared nonces, and what a record at a builder is good
+// for.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -259,7 +260,8 @@ describe("a slot", () => {
 		assert.deepEqual((await fixture.blockFrom(target)).slice(0, 2), [target.hash, best.backrun.hash]);
 		await assertStages([best], ["INCLUDED"]);
 		const stages = [...(await fixture.stagesOf(others))].sort();
-		// Lots move when a dearer bid comes: one that had a slot first was with the builder all the same.
+		// Lots move when a dearer bid comes: one that had a slot first was with the builder all the
+		// same.
 		const lost = stages.filter((stage) => stage === "LOST").length;
 		assert.ok(lost >= SLOTS - 1 && lost <= others.length, stages.join());
 		assert.ok(

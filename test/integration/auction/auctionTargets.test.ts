@@ -1,5 +1,6 @@
-// Bids whose target is replaced, cancelled, held, behind the sender's other transactions, or pending for more than one
-// block: what builders, bidders and searchers are told, and what the block holds.
+// Bids whose target is replaced, cancelled, held, behind the sender's other transactions, or
+// pending for more than one block: what builders, bidders and searchers are told, and what the
+// block holds.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -24,8 +25,9 @@ const SOFT = "/noreverts?softCancellations=true";
 const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const LIFE_BLOCKS = 8;
 /**
- * With calldata it sets slot 0 to the first word; without, it emits an event while slot 0 is not zero, and reverts
- * while it is. CALLDATASIZE JUMPI, SLOAD(0) JUMPI, REVERT, LOG0 STOP, SSTORE(0, CALLDATALOAD(0)) STOP
+ * With calldata it sets slot 0 to the first word; without, it emits an event while slot 0 is not
+ * zero, and reverts while it is. CALLDATASIZE JUMPI, SLOAD(0) JUMPI, REVERT, LOG0 STOP, SSTORE(0,
+ * CALLDATALOAD(0)) STOP
  */
 const EMITS_IF_OPEN = "0x366011575f54600c575f5ffd5b5f5fa0005b5f355f5500";
 
@@ -55,7 +57,10 @@ function bidOn(target: Target): Promise<Placed> {
 	return fixture.offerOut(target, 10n * GWEI, { uuid: "one" });
 }
 
-/** The builders are told to forget what is behind `target`, and none would put any of `txs` into a block. */
+/**
+ * The builders are told to forget what is behind `target`, and none would put any of `txs` into a
+ * block.
+ */
 async function withdrawn(target: Signed, ...txs: readonly Signed[]): Promise<void> {
 	const { builders } = fixture.system;
 	for (const builder of builders) await fixture.out(target, null, builder);

@@ -1,5 +1,6 @@
-// Bids in the rate limit of a running relay: a bid whose simulation fails counts ten, others one, each for the client
-// that sent it; and a bid on a hidden target counts as one on an unknown target.
+// Bids in the rate limit of a running relay: a bid whose simulation fails counts ten, others one,
+// each for the client that sent it; and a bid on a hidden target counts as one on an unknown
+// target.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";

@@ -1,5 +1,6 @@
-// Ownership of bundles on a running relay: a uuid, a cancel and a status belong to the client that sent the bundle,
-// identified by signature or network address, whatever a client forges, spells otherwise or makes collide.
+// Ownership of bundles on a running relay: a uuid, a cancel and a status belong to the client that
+// sent the bundle, identified by signature or network address, whatever a client forges, spells
+// otherwise or makes collide.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -236,7 +237,8 @@ test("one IP address is one client however it is written, and nothing else is an
 		assert.equal(await stage(other), 404, other);
 		await cancel("mapped", { from: other });
 	}
-	// What is no address counts as absent: the connection's own is taken, whoever else claims that he is.
+	// What is no address counts as absent: the connection's own is taken, whoever else claims that he
+	// is.
 	assert.deepEqual(await fixture.stages(bundle, HERE), ["ACCEPTED"]);
 	await cancel("mapped", { from: "::FFFF:198.51.100.1" });
 	assert.deepEqual(await fixture.stages(bundle, HERE), ["CANCELLED"]);
@@ -370,7 +372,10 @@ test("no client's uuid goes out to a builder", async () => {
 		assert.ok(!sent.includes(`"${uuid}"`), uuid);
 });
 
-/** The same signature with s in the other half of the curve's order, and the other parity: it verifies elsewhere. */
+/**
+ * The same signature with s in the other half of the curve's order, and the other parity: it
+ * verifies elsewhere.
+ */
 function highTwin(header: string): string {
 	const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 	const s = order - BigInt(`0x${header.slice(109, 173)}`);

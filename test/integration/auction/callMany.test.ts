@@ -1,6 +1,7 @@
-// eth_callMany on a real node. Generated bundles, of signed transactions and of unsigned calls, are simulated and then
-// really put into a block of the same chain; what its receipts and traces say is what the answer must have said. Behind
-// them are cases that the generator does not reach; the others are in test/contract/callManyGethRules.test.ts.
+// eth_callMany on a real node. Generated bundles, of signed transactions and of unsigned calls, are
+// simulated and then really put into a block of the same chain; what its receipts and traces say is
+// what the answer must have said. Behind them are cases that the generator does not reach; the
+// others are in test/contract/callManyGethRules.test.ts.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
@@ -168,7 +169,9 @@ async function drawOwn(random: SeededRandom, within: Omit<RealBlock, "sends">): 
 	return txs.filter((_, i) => outcomes[i] !== null);
 }
 
-/** What becomes of the calls of `blocks` behind `own` in the block `within`, and behind that block. */
+/**
+ * What becomes of the calls of `blocks` behind `own` in the block `within`, and behind that block.
+ */
 async function reallyDo(
 	within: Omit<RealBlock, "sends">,
 	own: readonly string[],

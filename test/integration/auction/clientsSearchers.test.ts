@@ -1,6 +1,7 @@
-// Searchers' clients, unmodified but for the URL and the subscription's name: each receives a pending transaction,
-// signs a backrun with its own library, bids, lands behind its target, and gets the result. Flashbots' MEV-Share
-// client is in mevShareBundles.test.ts and mevShareStream.test.ts.
+// Searchers' clients, unmodified but for the URL and the subscription's name: each receives a
+// pending transaction, signs a backrun with its own library, bids, lands behind its target, and
+// gets the result. Flashbots' MEV-Share client is in mevShareBundles.test.ts and
+// mevShareStream.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

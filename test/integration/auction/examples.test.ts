@@ -1,5 +1,5 @@
-// The examples in TypeScript of docs/examples, and the payer's contract with its bytecode in docs/searchers.md, on a real system. Those
-// in Python are in test/python/examples.test.ts.
+// The examples in TypeScript of docs/examples, and the payer's contract with its bytecode in
+// docs/searchers.md, on a real system. Those in Python are in test/python/examples.test.ts.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -19,7 +19,10 @@ after(() => fixture.stop());
 
 const RUN_MS = 60_000;
 
-/** The command of docs/searchers.md, with its own loader at length only. The settings before it are those of the test. */
+/**
+ * The command of docs/searchers.md, with its own loader at length only. The settings before it are
+ * those of the test.
+ */
 function example(file: string): RunExample {
 	const [command = ""] =
 		snippet("docs/searchers.md", "RELAY_WS_URL=").match(new RegExp(`node .* docs/examples/${file}`)) ?? [];

@@ -1,5 +1,6 @@
-// Tests the searchers' feed: which transactions it shows, and their fields; aliases, limits and ends of subscriptions; that only
-// the owner gets a bundle's status; and that the feed never holds a signature or raw transaction.
+// Tests the searchers' feed: which transactions it shows, and their fields; aliases, limits and
+// ends of subscriptions; that only the owner gets a bundle's status; and that the feed never holds
+// a signature or raw transaction.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -263,13 +264,13 @@ describe("a subscription", () => {
 		for (const again of [FEED, "our-feed"]) {
 			assert.deepEqual((await client.ask("eth_subscribe", [again])).error, {
 				code: -32005,
-				message: "limit exceeded: one subscription to pending transactions a connection",
+				message: "limit exceeded: one subscription to pending transactions per connection",
 			});
 		}
 		const ids: string[] = [];
 		for (let i = 0; i < 15; i++) ids.push(await client.subscribe("newHeads"));
 		const { error } = await client.ask("eth_subscribe", ["newHeads"]);
-		assert.deepEqual(error, { code: -32005, message: "limit exceeded: 16 subscriptions a connection" });
+		assert.deepEqual(error, { code: -32005, message: "limit exceeded: 16 subscriptions per connection" });
 		const [gone = ""] = ids;
 		assert.equal(await client.call("eth_unsubscribe", [gone]), true);
 		assert.equal(await client.call("eth_unsubscribe", [gone]), false);
@@ -320,7 +321,8 @@ it("a client that does not read is closed with 1013, while the others get all no
 	slow.ws.socket.pause();
 	// The system's own buffers take some megabytes before anything is left unread here.
 	for (let id = 0; id < 5_000; id++) slow.ws.send({ jsonrpc: "2.0", id, method: "rpc.discover", params: [] });
-	// More than may wait is given up, and only what is on its way to the system is left, which nobody takes.
+	// More than may wait is given up, and only what is on its way to the system is left, which nobody
+	// takes.
 	let before = 0;
 	await until("it is closed", async () => {
 		const now = await unread();

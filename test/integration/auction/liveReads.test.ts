@@ -1,5 +1,6 @@
-// What signatures open of a searcher's own bundles, at the relay, at an edge and through boost, one by one and in batches: by the body's
-// signature what is settled, by typed data that names this relay all of it.
+// What signatures open of a searcher's own bundles, at the relay, at an edge and through boost, one
+// by one and in batches: by the body's signature what is settled, by typed data that names this
+// relay all of it.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -68,7 +69,10 @@ async function post(
 	return (named.length === 1 ? [answers] : answers) as WireAnswer[];
 }
 
-/** Every read that tells of the bundle, as `url` answers it, alone and in one batch with a cancel, which boost takes apart. */
+/**
+ * Every read that tells of the bundle, as `url` answers it, alone and in one batch with a cancel,
+ * which boost takes apart.
+ */
 async function seen(url: string, bundleHash: string, block: number, headers: Env, key?: string) {
 	const inBlock = { bundleHash, blockNumber: `0x${block.toString(16)}` };
 	const calls = [
@@ -143,7 +147,7 @@ for (const [where, urlOf] of [
 			assert.deepEqual(await seen(url, later, block + 1, {}, key), { ...NOTHING, bids: 0 });
 			const page = { method: "service_bundles", params: [{ before: later }] };
 			const [{ error }] = (await post(url, [page], {}, key)) as [WireAnswer];
-			assert.match(error?.message ?? "", /page\.before: expected the hash of a bundle of yours/);
+			assert.match(error?.message ?? "", /page\.before: expected the hash of one of your bundles/);
 		});
 
 		it("a typed signature for something else opens nothing, and each refusal says what was expected", async () => {

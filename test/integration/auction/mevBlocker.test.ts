@@ -1,5 +1,6 @@
-// A bot as MEV Blocker's documentation for searchers makes it, with its messages to the letter: what works here as it is, and what
-// differs, which docs/searchers.md says. https://docs.cow.fi/mevblocker/searchers/bidding-on-transactions
+// A bot as MEV Blocker's documentation for searchers makes it, with its messages to the letter:
+// what works here as it is, and what differs, which docs/searchers.md says.
+// https://docs.cow.fi/mevblocker/searchers/bidding-on-transactions
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,6 @@
-// Flashbots' MEV-Share client, unmodified: its bundles and bids by mev_sendBundle, its simulations by mev_simBundle, and what it says
-// of what is refused. Its event stream and history are in mevShareStream.test.ts.
+// Flashbots' MEV-Share client, unmodified: its bundles and bids by mev_sendBundle, its simulations
+// by mev_simBundle, and what it says of what is refused. Its event stream and history are in
+// mevShareStream.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -144,7 +145,7 @@ test("its errors are the relay's, with their code", async () => {
 	await assert.rejects(client.sendBundle({ inclusion: { block }, body }), /target transaction not found/);
 	const bundle = { inclusion: { block }, body: body.slice(1) };
 	const nested = { inclusion: { block }, body: [{ bundle }] };
-	await assert.rejects(client.sendBundle(nested as never), /nested bundles are not taken/);
+	await assert.rejects(client.sendBundle(nested as never), /nested bundles are not supported/);
 	const picky = { inclusion: { block }, body: body.slice(1), privacy: { builders: ["flashbots"] } };
 	await assert.rejects(client.sendBundle(picky as never), /name of a builder of this relay/);
 });

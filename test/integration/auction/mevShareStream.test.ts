@@ -1,5 +1,6 @@
-// Flashbots' MEV-Share client, unmodified, on the relay's event stream and its history: it hears what the websocket feed shows, in the
-// same order and no field more, and never what is hidden; limits by client; its history has what is in blocks alone. Its bundles are in
+// Flashbots' MEV-Share client, unmodified, on the relay's event stream and its history: it hears
+// what the websocket feed shows, in the same order and no field more, and never what is hidden;
+// limits by client; its history has what is in blocks alone. Its bundles are in
 // clientsSearchers.test.ts.
 
 import assert from "node:assert/strict";
@@ -18,7 +19,9 @@ import type { TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 const FEED = "service_partialPendingTransactions";
-/** Fields of a partial pending transaction that an event has by another name, or once more outside. */
+/**
+ * Fields of a partial pending transaction that an event has by another name, or once more outside.
+ */
 const RENAMED = new Set(["data", "to", "hash"]);
 
 let fixture: AuctionFixture;

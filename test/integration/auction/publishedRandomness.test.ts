@@ -1,6 +1,7 @@
-// A relay beside a consensus node: backruns that pay five ether where PREVRANDAO is not the published one, and one wei where it is,
-// as in the block. They are judged by what is published, whether they come before or after it: of two bids of one client the dearer
-// has its slot. Without it each simulation draws.
+// A relay beside a consensus node: backruns that pay five ether where PREVRANDAO is not the
+// published one, and one wei where it is, as in the block. They are judged by what is published,
+// whether they come before or after it: of two bids of one client the dearer has its slot. Without
+// it each simulation draws.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -14,7 +15,9 @@ import { payingWhere } from "../../support/simulationCheats.ts";
 import { until } from "../../support/until.ts";
 
 const MUCH = 5n * ETHER;
-/** Pays much where PREVRANDAO is not the calldata's first word. CALLDATALOAD(0) PREVRANDAO EQ ISZERO */
+/**
+ * Pays much where PREVRANDAO is not the calldata's first word. CALLDATALOAD(0) PREVRANDAO EQ ISZERO
+ */
 const OPPOSITE = payingWhere("5f 35 44 14 15");
 /** Pays much where the time is not the calldata's first word. */
 const OTHER_TIME = payingWhere("5f 35 42 14 15");
@@ -70,7 +73,10 @@ async function publish({ slots = 1, prevRandao = drawn(), beaconRoot = drawn() }
 	return published;
 }
 
-/** What a backrun sees in its simulation: it pays the last five bytes of PREVRANDAO (44) or TIMESTAMP (42). */
+/**
+ * What a backrun sees in its simulation: it pays the last five bytes of PREVRANDAO (44) or
+ * TIMESTAMP (42).
+ */
 async function seen(what: "44" | "42"): Promise<bigint> {
 	const target = await fixture.target("/maxbackruns");
 	const to = await fixture.placeCode(code("5f 5f 5f 5f 64ffffffffff", what, "16 41 5a f1 00"));
@@ -169,7 +175,7 @@ describe("a relay beside a consensus node", () => {
 		await until("the stream", () => beacon.streams === 1);
 		await fixture.system.nextBlock();
 		await publish();
-		await until("it is well again", () => lines.some((line) => line.includes("tells again")));
+		await until("it is well again", () => lines.some((line) => line.includes("from the consensus node again")));
 		assert.deepEqual(
 			lines.filter((line) => line.includes(SECRET)),
 			[],

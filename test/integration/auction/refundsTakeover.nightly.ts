@@ -1,5 +1,5 @@
-// The core of two relays is killed: the other one returns the same refunds and totals. The short form is in refunds.test.ts, where a
-// relay that starts again on the same store returns them.
+// The core of two relays is killed: the other one returns the same refunds and totals. The short
+// form is in refunds.test.ts, where a relay that starts again on the same store returns them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,6 @@
-// A signed bid, replacement or cancel that another client repeats to the byte: refused, and the first one's bundle stays as it was. At
-// the relay, at an edge, and through boost, which rewrites a batch.
+// A signed bid, replacement or cancel that another client repeats to the byte: refused, and the
+// first one's bundle stays as it was. At the relay, at an edge, and through boost, which rewrites a
+// batch.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -13,7 +14,7 @@ const MINE = "198.51.100.1";
 const THEIRS = "198.51.100.2";
 const REPEATED = {
 	code: -32_600,
-	message: "this signed request came before from another address: change its id",
+	message: "this signed request was already sent from another address: change its id",
 };
 
 let fixture: BoostFixture;

@@ -1,6 +1,7 @@
-// Bids are sealed. A searcher records all that it can see of a target and of its own bid before the block: that is the same, to the
-// byte, whether a rival bids nothing, less, more, from the same network address, from many addresses, or bids and withdraws. With the
-// block it is told its result.
+// Bids are sealed. A searcher records all that it can see of a target and of its own bid before the
+// block: that is the same, to the byte, whether a rival bids nothing, less, more, from the same
+// network address, from many addresses, or bids and withdraws. With the block it is told its
+// result.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -97,7 +98,9 @@ class Rivals {
 		await fixture.out(this.#target, backrun);
 	}
 
-	/** Many addresses bid more, some of them with a record; one replaces its bid, one withdraws it. */
+	/**
+	 * Many addresses bid more, some of them with a record; one replaces its bid, one withdraws it.
+	 */
 	async crowd(): Promise<void> {
 		for (let i = 0; i < CROWD; i += 1) {
 			const rival = await this.#rival(i);
@@ -112,7 +115,10 @@ class Rivals {
 	}
 }
 
-/** What rivals do before or after the searcher bids, and what it is told of the block: its stage, and what was paid, in shares. */
+/**
+ * What rivals do before or after the searcher bids, and what it is told of the block: its stage,
+ * and what was paid, in shares.
+ */
 interface Case {
 	readonly before?: (rivals: Rivals) => Promise<void>;
 	readonly after?: (rivals: Rivals) => Promise<void>;
@@ -185,7 +191,10 @@ async function begin({ before, after, isPlaced }: Case): Promise<Round> {
 	return { target, view, backrun, hash: bundleOf(target, backrun), rivals };
 }
 
-/** All that the searcher sees before the block while its rivals act. Then checks what it is told with the block. */
+/**
+ * All that the searcher sees before the block while its rivals act. Then checks what it is told
+ * with the block.
+ */
 async function seen(one: Case): Promise<readonly string[]> {
 	await until("what was mined is counted", async () => {
 		const { transactions, refundedWei } = await readJson("/totals");

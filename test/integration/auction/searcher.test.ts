@@ -1,5 +1,6 @@
-// The searcher's bot and its contracts on a real chain with a fake relay: which targets it bids on, that its
-// backrun earns what it says behind its target and nowhere else, and that it bids again on each head.
+// The searcher's bot and its contracts on a real chain with a fake relay: which targets it bids on,
+// that its backrun earns what it says behind its target and nowhere else, and that it bids again on
+// each head.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -174,7 +175,8 @@ for (const pool of [0, 1] as const) {
 		const { gasUsed, effectiveGasPrice } = receipt as { gasUsed: string; effectiveGasPrice: string };
 		const gas = BigInt(gasUsed) * BigInt(effectiveGasPrice);
 		assert.ok(bid.backrun.gain - bid.backrun.bid > gas);
-		// The contract swaps as the arithmetic says: the user's pool was where the searcher thought it would be.
+		// The contract swaps as the arithmetic says: the user's pool was where the searcher thought it
+		// would be.
 		const sold = await reservesOf(pool);
 		assert.ok(sold.weth < expected.weth && sold.token > expected.token);
 	});

@@ -1,5 +1,6 @@
-// What the searchers' libraries of Flashbots really put on the wire, against a running relay: bids, simulations and cancels, with
-// every key that they send along. Python's and TypeScript's were recorded from a run, Go's and Rust's are by their source.
+// What the searchers' libraries of Flashbots really put on the wire, against a running relay: bids,
+// simulations and cancels, with every key that they send along. Python's and TypeScript's were
+// recorded from a run, Go's and Rust's are by their source.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,6 +1,7 @@
-// What a searcher sees of its own bundles on a running relay: the list and the figures by day, by HTTP and websocket, for the client
-// that made them and nobody else, across a restart; and Flashbots' unmodified ethers-provider-bundle, which reads the same in
-// Flashbots' shapes, bids, simulates and cancels.
+// What a searcher sees of its own bundles on a running relay: the list and the figures by day, by
+// HTTP and websocket, for the client that made them and nobody else, across a restart; and
+// Flashbots' unmodified ethers-provider-bundle, which reads the same in Flashbots' shapes, bids,
+// simulates and cancels.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -78,8 +79,8 @@ function isOut(raw: string): Promise<unknown> {
 }
 
 /**
- * One client wins a target with `value` wei, another loses it; resolves when what was paid is known. They differ by what the
- * builder sees in its tenth.
+ * One client wins a target with `value` wei, another loses it; resolves when what was paid is
+ * known. They differ by what the builder sees in its tenth.
  */
 async function auction(winner: CallOptions, loser: CallOptions, value = 5_000n) {
 	const target = await fixture.target(fresh());
@@ -150,7 +151,7 @@ test("the list comes in pages; what is wrong with one is said", async () => {
 		[
 			"service_bundles",
 			{ before: `0x${"77".repeat(32)}` },
-			"-32602 invalid params: page.before: expected the hash of a bundle of yours that is remembered here",
+			"-32602 invalid params: page.before: expected the hash of one of your bundles that the relay still has",
 		],
 		["service_bundles", { after: all[0] }, "-32602 invalid params: page.after: unknown key"],
 		["service_bundles", 5, "-32602 invalid params: page: expected {limit, before}"],

@@ -1,6 +1,6 @@
-// A builder that takes a backrun and its target apart, or keeps the refund: what the user, the searcher and
-// the operator are told is what the block holds. The builder that leaves both together, with the refund, is
-// the control.
+// A builder that takes a backrun and its target apart, or keeps the refund: what the user, the
+// searcher and the operator are told is what the block holds. The builder that leaves both
+// together, with the refund, is the control.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -123,7 +123,10 @@ const ROWS: readonly Row[] = [
 	},
 ];
 
-/** A block of exactly these, by the builder with its own coinbase; waits until the relay has handled it. */
+/**
+ * A block of exactly these, by the builder with its own coinbase; waits until the relay has handled
+ * it.
+ */
 async function buildExactly(txs: readonly Signed[], mayRevert: readonly Signed[]): Promise<number> {
 	const { builder } = fixture.system;
 	const blockNumber = `0x${((await fixture.head()) + 1).toString(16)}`;

@@ -1,5 +1,6 @@
-// A failover of boost to a relay whose node is three blocks behind, both on real chains: the height that clients
-// receive does not fall, by call, in a batch and by subscription; and a chain that really went back comes through.
+// A failover of boost to a relay whose node is three blocks behind, both on real chains: the height
+// that clients receive does not fall, by call, in a batch and by subscription; and a chain that
+// really went back comes through.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

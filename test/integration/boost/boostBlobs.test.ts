@@ -1,5 +1,6 @@
-// Blobs with one proof each, as wallets make them, through boost: the fallback gets the very bytes that the relay holds, with cell
-// proofs, while the relay is down and when what it holds is handed over; what proves nothing goes nowhere.
+// Blobs with one proof each, as wallets make them, through boost: the fallback gets the very bytes
+// that the relay holds, with cell proofs, while the relay is down and when what it holds is handed
+// over; what proves nothing goes nowhere.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, it } from "node:test";
@@ -32,7 +33,8 @@ let earlier = 0;
 before(async () => {
 	fixture = await startBoostFixture();
 	recorder = await startRecordingFallback();
-	// Cell proofs take seconds on a busy machine, and so does each process that loads what computes them.
+	// Cell proofs take seconds on a busy machine, and so does each process that loads what computes
+	// them.
 	boost = await fixture.startBoost({ env: { FALLBACK_URL: recorder.url, REQUEST_BUDGET_MS: "60000" } });
 	await verifiesBlobs(fixture.system.client, forms(await fixture.users.actor()).v0.raw);
 });

@@ -1,5 +1,5 @@
-// Who is who behind boost: the relay judges cancels and uuids by boost's clients, not by boost, whatever they claim of
-// themselves, and boost keeps the same policy while the relay is down.
+// Who is who behind boost: the relay judges cancels and uuids by boost's clients, not by boost,
+// whatever they claim of themselves, and boost keeps the same policy while the relay is down.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -298,7 +298,7 @@ describe("if the relay has another secret, and believes boost nothing about its 
 			[second, signed],
 		] as const) {
 			const { message } = outcome(await cancel(tx, headers, "/fast", unknown)) as { message: string };
-			assert.match(message, /^no relay available: the relay does not believe boost about its clients/);
+			assert.match(message, /^no relay available: the relay does not trust boost's client addresses/);
 			assert.notEqual(await fixture.system.client.stage(tx.hash), "CANCELLED");
 		}
 		await unknown.stop();

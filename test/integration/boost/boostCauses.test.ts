@@ -1,5 +1,6 @@
-// Why the relay is down, as boost's operator is told: a frozen node of the relay under that name. Boost's own questions are
-// no user's submissions in the relay's log and counts. And what `npm run why` says where boost is asked.
+// Why the relay is down, as boost's operator is told: a frozen node of the relay under that name.
+// Boost's own questions are no user's submissions in the relay's log and counts. And what `npm run
+// why` says where boost is asked.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
@@ -35,7 +36,7 @@ it("a node of the relay that hangs is told under that name, and by the relay's o
 	await boost.reaches("the relay is down by its node", ({ relay }) => relay.reason === "node");
 	await boost.reaches(
 		"the hint has the relay's own words",
-		({ relay }) => relay.hint === "its /readyz says of node: the node does not answer",
+		({ relay }) => relay.hint === "its /readyz reports node: the node does not answer",
 	);
 	const page = await boost.get("/readyz");
 	assert.equal(page.status, 200, "the fallback serves");

@@ -1,5 +1,5 @@
-// What has ended is on disk alone in a boost that was started since: it answers about it as the one before did, also while the
-// relay is down and nobody else can, and revives nothing.
+// What has ended is on disk alone in a boost that was started since: it answers about it as the one
+// before did, also while the relay is down and nobody else can, and revives nothing.
 
 import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";

@@ -1,5 +1,6 @@
-// The JSON-RPC envelope as clients really write it, at the relay and through boost alike: ids of any number, params that are
-// null, batches of a thousand calls, and what a fallback written in JavaScript makes of them.
+// The JSON-RPC envelope as clients really write it, at the relay and through boost alike: ids of
+// any number, params that are null, batches of a thousand calls, and what a fallback written in
+// JavaScript makes of them.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -59,7 +60,10 @@ function client(): Readonly<Record<string, string>> {
 	return { "x-forwarded-for": `198.51.${Math.floor(clients / 250)}.${1 + (clients % 250)}` };
 }
 
-/** A little less than a client's limit: boost gives what refills to the message behind, which may reach the relay first. */
+/**
+ * A little less than a client's limit: boost gives what refills to the message behind, which may
+ * reach the relay first.
+ */
 const LARGE = 990;
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const call = (id: string, method = "eth_chainId", params = "[]") =>
@@ -334,7 +338,10 @@ describe("over a websocket", () => {
 	];
 	const withoutId = (rest: string) => `{"jsonrpc":"2.0","method":${rest}}`;
 
-	/** The `count` answers to the messages of `sent`, and what else has come when a later call is answered. */
+	/**
+	 * The `count` answers to the messages of `sent`, and what else has come when a later call is
+	 * answered.
+	 */
 	async function answersTo(url: string, sent: string | readonly string[], count = 1): Promise<string[]> {
 		const ws = await WsClient.open(url, { headers: client() });
 		const texts: string[] = [];
@@ -399,8 +406,8 @@ describe("over a websocket", () => {
 	test("a message behind a large batch starts behind it", async () => {
 		for (const url of urls()) {
 			const ws = await WsClient.open(url, { headers: client() });
-			// Each uses the client's limit, which takes ten seconds to fill again: the one that is first gets it. The large one is read
-			// in several turns of the event loop, the other one in one.
+			// Each uses the client's limit, which takes ten seconds to fill again: the one that is first
+			// gets it. The large one is read in several turns of the event loop, the other one in one.
 			const batch = (count: number, id: string, ...asked: [method: string, params?: string]) =>
 				`[${numbers(count)
 					.map((i) => call(`"${id}${i}"`, ...asked))

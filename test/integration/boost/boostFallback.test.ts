@@ -1,5 +1,5 @@
-// Tests what the fallback, a third party, is sent, byte by byte: body and content type, nothing about the client, and
-// nothing at all that it may not have.
+// Tests what the fallback, a third party, is sent, byte by byte: body and content type, nothing
+// about the client, and nothing at all that it may not have.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
@@ -110,7 +110,10 @@ function signedHeaders(body: unknown, key: string): Readonly<Record<string, stri
 }
 
 const QUERY = `refundRecipient=0x${"ab".repeat(20)}&referrer=me`;
-/** What each dialect makes of a submission on `/noreverts` with that query, and of a read on `/fast`. */
+/**
+ * What each dialect makes of a submission on `/noreverts` with that query, and of a read on
+ * `/fast`.
+ */
 const DIALECTS = {
 	mevblocker: { sent: `/noreverts?${QUERY}`, read: "/fast", env: {} },
 	flashbots: { sent: `/?refund=0x${"ab".repeat(20)}%3A90&originId=me`, read: "/fast", env: {} },

@@ -1,5 +1,5 @@
-// Filters that clients poll through boost: through an outage of the relay they are kept, after a restart of it they are made
-// again, as the clients' libraries do by what they are told.
+// Filters that clients poll through boost: through an outage of the relay they are kept, after a
+// restart of it they are made again, as the clients' libraries do by what they are told.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
@@ -39,7 +39,10 @@ async function recovers(): Promise<void> {
 	await boost.isWell();
 }
 
-/** The same call over HTTP alone, over HTTP in a batch with one that boost serves itself, and over a websocket. */
+/**
+ * The same call over HTTP alone, over HTTP in a batch with one that boost serves itself, and over a
+ * websocket.
+ */
 async function everyWay(method: string, filter: unknown): Promise<readonly unknown[]> {
 	const call = { jsonrpc: "2.0", id: 1, method, params: [filter] };
 	const one = (await boost.post(call)).json as WireAnswer;

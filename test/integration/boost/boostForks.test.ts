@@ -1,5 +1,6 @@
-// While the relay is down boost judges what takes another's place by the fork that its node tells: what those rules take is given
-// to the fallback, what they don't is refused in the node's words. The node is an anvil whose eth_config is the test's.
+// While the relay is down boost judges what takes another's place by the fork that its node tells:
+// what those rules take is given to the fallback, what they don't is refused in the node's words.
+// The node is an anvil whose eth_config is the test's.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,6 +1,7 @@
-// The headers by which boost says who answered, how the relay's breaker stood and how many requests were sent for it:
-// exact values for every source, while the relay is healthy, out, and coming back. Then batches: order, notifications,
-// cancels between, many entries, an outage of both upstreams, and a fallback that takes no arrays.
+// The headers by which boost says who answered, how the relay's breaker stood and how many requests
+// were sent for it: exact values for every source, while the relay is healthy, out, and coming
+// back. Then batches: order, notifications, cancels between, many entries, an outage of both
+// upstreams, and a fallback that takes no arrays.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// Rate limits behind boost: they are the clients', never boost's own, at the relay as at boost, and whoever is over his
-// limit hears of it as at the relay.
+// Rate limits behind boost: they are the clients', never boost's own, at the relay as at boost, and
+// whoever is over his limit hears of it as at the relay.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
@@ -66,7 +66,10 @@ function served(codes: readonly number[]): number {
 	return good;
 }
 
-/** Who is at his limit is told so; on a busy machine a second may pass between two calls, which is worth one more. */
+/**
+ * Who is at his limit is told so; on a busy machine a second may pass between two calls, which is
+ * worth one more.
+ */
 async function isLimited(ask: () => Promise<Reply>): Promise<Reply> {
 	for (let i = 0; i < BURST / 2; i++) {
 		const reply = await ask();

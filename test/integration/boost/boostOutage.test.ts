@@ -1,5 +1,6 @@
-// Tests boost while its relay is down, as clients see it: what is served by whom, how the rest is refused, and that
-// what they read of accounts and transactions stays continuous through the outage and after it.
+// Tests boost while its relay is down, as clients see it: what is served by whom, how the rest is
+// refused, and that what they read of accounts and transactions stays continuous through the outage
+// and after it.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
@@ -199,7 +200,8 @@ describe("reads of clients' transactions", () => {
 		await send(during);
 		for (const tx of [before, during]) await fixture.users.waitUntilSent(tx);
 		const block = await fixture.system.nextBlock();
-		// The chain is read through the fallback, which calls its own transactions pending until it has seen their block.
+		// The chain is read through the fallback, which calls its own transactions pending until it has
+		// seen their block.
 		await seesHead(new RelayClient(fixture.fallbackUrl), block);
 		for (const tx of [before, during]) {
 			const receipt = (await boost.result("eth_getTransactionReceipt", [tx.hash])) as { status: string };
@@ -248,7 +250,7 @@ describe("reads of clients' transactions", () => {
 		const { error } = (await other.call("eth_cancelTransaction", [tx.hash])).json as WireAnswer;
 		assert.deepEqual(error, {
 			code: -32000,
-			message: "held by the fallback: send a self-transfer with nonce 0",
+			message: "the fallback has it: send a self-transfer with nonce 0",
 		});
 		assert.equal(await other.result("eth_sendRawTransaction", [back.raw]), back.hash);
 		const sent = recorder.posts.filter(({ body }) => body.includes("eth_sendRawTransaction"));

@@ -1,4 +1,5 @@
-// Tests what clients' libraries make of it that nothing can serve them now: each says why, and goes on when boost does.
+// Tests what clients' libraries make of it that nothing can serve them now: each says why, and goes
+// on when boost does.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";

@@ -1,6 +1,6 @@
-// What boost sends and how it takes what comes back in the place of an answer: its name on each request, answers that are
-// compressed all the same, upstreams that refuse it, redirect it or are web pages, requests that come back to it, and names
-// that no server answers for.
+// What boost sends and how it takes what comes back in the place of an answer: its name on each
+// request, answers that are compressed all the same, upstreams that refuse it, redirect it or are
+// web pages, requests that come back to it, and names that no server answers for.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,5 +1,6 @@
-// Who owns a transaction that several of boost's clients submit: with the relay well, out and back it ends as at the relay
-// alone. The strictest path holds, nobody redirects another's refund, and a cancel takes back one client's wish.
+// Who owns a transaction that several of boost's clients submit: with the relay well, out and back
+// it ends as at the relay alone. The strictest path holds, nobody redirects another's refund, and a
+// cancel takes back one client's wish.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
@@ -57,7 +58,10 @@ async function statusAt(url: string, { hash }: Signed): Promise<WireStatus> {
 /** At the relay itself. */
 const atRelay = (tx: Signed) => statusAt(fixture.system.client.url, tx);
 
-/** Waits until the relay treats it as on `/noreverts`, or as on `/fast`, and asserts that it may still be sent. */
+/**
+ * Waits until the relay treats it as on `/noreverts`, or as on `/fast`, and asserts that it may
+ * still be sent.
+ */
 async function reachesRelay(tx: Signed, isFast = false): Promise<void> {
 	await until(`${tx.hash} is ${isFast ? "fast" : "strict"} at the relay`, async () => {
 		const { stage, fastMode } = await atRelay(tx);
@@ -71,7 +75,10 @@ async function assertLives(tx: Signed): Promise<void> {
 	assert.equal(status, "UNKNOWN", `${stage}`);
 }
 
-/** Each of the two takes it back, and only then it is over, with the refund for nobody but the sender. */
+/**
+ * Each of the two takes it back, and only then it is over, with the refund for nobody but the
+ * sender.
+ */
 async function assertEndsByBoth(tx: Signed, first: Env, second: Env): Promise<void> {
 	assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
 	assert.equal(await cancel(tx, first), STILL_WANTED);
@@ -90,7 +97,8 @@ for (const [name, paths] of [
 	["the strict one second", PATHS],
 	["the strict one first", [...PATHS].reverse()],
 ] as const) {
-	// A fallback sends what it has accepted at once, and then the second one changes nothing any more.
+	// A fallback sends what it has accepted at once, and then the second one changes nothing any
+	// more.
 	const isFast = paths === PATHS;
 	const brought = async (between: (tx: Signed) => Promise<void>): Promise<Signed> => {
 		// Behind a gap, so that no builder of the relay has it before both have brought it.
@@ -250,7 +258,8 @@ it("an owner at the relay alone takes back its own wish through boost, and boost
 	await fixture.users.reaches(tx, "CANCELLED");
 });
 
-// Whom the relay knows alone is in none of boost's rows: `/fullprivacy` is streamed, and the relay has clients of its own.
+// Whom the relay knows alone is in none of boost's rows: `/fullprivacy` is streamed, and the relay
+// has clients of its own.
 for (const [name, bringsToRelay] of [
 	["by another path of boost", (tx: Signed) => bring(tx, HERE, "/fullprivacy")],
 	["at the relay itself", (tx: Signed) => fixture.users.submit("/fullprivacy", tx)],

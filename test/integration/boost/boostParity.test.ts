@@ -1,6 +1,6 @@
-// Boost is as good as its relay while that is well: hundreds of requests go to both, and the answers are the same but for
-// the headers that are boost's own. Then the same for websockets, streams, the life of a transaction, and the paths that
-// boost does not decide about.
+// Boost is as good as its relay while that is well: hundreds of requests go to both, and the
+// answers are the same but for the headers that are boost's own. Then the same for websockets,
+// streams, the life of a transaction, and the paths that boost does not decide about.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

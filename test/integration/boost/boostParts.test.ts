@@ -1,5 +1,5 @@
-// Two boosts on one database, in front of the same relay and fallback: what a wallet asks of one it may ask of the other, and
-// what it has ended by one is not sent by the other.
+// Two boosts on one database, in front of the same relay and fallback: what a wallet asks of one it
+// may ask of the other, and what it has ended by one is not sent by the other.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
@@ -21,7 +21,8 @@ before(async () => {
 		boost: {
 			DATABASE_URL: await newDatabase(),
 			BREAKER_HOLD_MAX_MS: "100",
-			// A lower nonce goes first if it gets its answer in a quarter of the request's time, which a busy machine may take.
+			// A lower nonce goes first if it gets its answer in a quarter of the request's time, which a
+			// busy machine may take.
 			REQUEST_BUDGET_MS: "40000",
 		},
 	});

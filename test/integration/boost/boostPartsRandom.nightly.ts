@@ -1,6 +1,6 @@
-// Wallets use two boost instances on one database at random, while the relay fails and recovers and one instance is replaced:
-// nobody sends a cancelled transaction after the answer, and every other acknowledged one is mined. boostParts.test.ts tests each
-// case.
+// Wallets use two boost instances on one database at random, while the relay fails and recovers and
+// one instance is replaced: nobody sends a cancelled transaction after the answer, and every other
+// acknowledged one is mined. boostParts.test.ts tests each case.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,6 @@
-// Two boost instances, of which the second one gets no answer from the database: it does not know what the first one has, so it
-// refuses what depends on that. Only the first one's way to the upstreams fails; the second one reaches the relay.
+// Two boost instances, of which the second one gets no answer from the database: it does not know
+// what the first one has, so it refuses what depends on that. Only the first one's way to the
+// upstreams fails; the second one reaches the relay.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
@@ -132,7 +133,8 @@ it("refuses what the other instance's rows decide: status, journal, pending nonc
 		assert.equal(status, 503, path);
 		assert.match((json as { error: string }).error, UNKNOWN);
 	}
-	// In a block it is whatever anybody has of it. On a busy machine a probe of the relay may have come late.
+	// In a block it is whatever anybody has of it. On a busy machine a probe of the relay may have
+	// come late.
 	await until("the mined one is returned", async () => {
 		return ((await byHash(other, mined)).result as { hash: string } | null | undefined)?.hash === mined.hash;
 	});

@@ -1,5 +1,6 @@
-// Calls behind one's own pending transactions through boost: the relay knows boost's client by its address.
-// A fallback knows nothing about the client, so during an outage boost itself judges by its journal.
+// Calls behind one's own pending transactions through boost: the relay knows boost's client by its
+// address. A fallback knows nothing about the client, so during an outage boost itself judges by
+// its journal.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

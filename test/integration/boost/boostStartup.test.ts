@@ -1,6 +1,6 @@
-// Boost as a process: what its start refuses with which message, what it only warns of, and that no secret leaks. Then
-// relay and boost behind one port: who is restarted, and that no process is left over, not even when the one that watches
-// both is killed.
+// Boost as a process: what its start refuses with which message, what it only warns of, and that no
+// secret leaks. Then relay and boost behind one port: who is restarted, and that no process is left
+// over, not even when the one that watches both is killed.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -102,7 +102,7 @@ test("a killed relay is restarted while boost stays; a host's SIGTERM to every p
 	const { pair, url } = await startPair(t);
 	const killed = processOf(pair.pid, "relay/main.ts");
 	process.kill(killed, "SIGKILL");
-	await pair.logged("the relay has ended: it is started again");
+	await pair.logged("relay ended, restarting it");
 	assert.equal((await fetch(`${url}/livez`)).status, 200);
 	const starts = (): number =>
 		pair.logs().filter(({ name, msg, task }) => name === "relay" && msg === "listening" && task === "http")
@@ -147,7 +147,7 @@ test("while a pair's relay waits for its node boost serves from the fallback; bo
 	t.after(() => node.stop());
 	await until("boost takes the relay", async () => (await relayState(url)) === "closed");
 	const told = pair.logs().map(({ msg }) => msg);
-	assert.equal(told.includes("the relay has ended: it is started again"), false);
+	assert.equal(told.includes("relay ended, restarting it"), false);
 	pair.signal("SIGKILL");
 	await until("both have stopped", () => pair.logs().filter(({ msg }) => msg === "stopped").length === 2);
 	await groupGone(pair.pid);

@@ -1,5 +1,5 @@
-// What may end a transaction that boost has acknowledged: its owner alone, by what he signed for this chain. Neither what he
-// signed elsewhere nor a fallback's word does.
+// What may end a transaction that boost has acknowledged: its owner alone, by what he signed for
+// this chain. Neither what he signed elsewhere nor a fallback's word does.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -93,7 +93,7 @@ describe("a relay that does not believe boost about its clients", () => {
 		],
 	] as const) {
 		it(`and ${what}: boost is not ready, says so, and no stranger cancels through it`, async () => {
-			const why = `the relay does not believe boost about its clients: ${words}`;
+			const why = `the relay does not trust boost's client addresses: ${words}`;
 			const boost = await fixture.startBoost({ env: { TRUST_PROXY: "1", ...env() } });
 			const ready = await boost.get("/readyz");
 			const { checks } = ready.json as { checks: { clients: unknown } };
@@ -128,7 +128,7 @@ describe("a relay that does not believe boost about its clients", () => {
 			const { message } = (json as WireAnswer).error ?? {};
 			assert.match(
 				message ?? "",
-				/^no relay available: the relay does not believe boost/,
+				/^no relay available: the relay does not trust boost/,
 				"not even its owner",
 			);
 			await boost.stop();
@@ -153,7 +153,7 @@ describe("a relay that does not believe boost about its clients", () => {
 			["eth_sendBundle", [{ txs: [], replacementUuid: "x" }]],
 		] as const) {
 			const { error } = (await boost.call(method, params)).json as WireAnswer;
-			assert.match(error?.message ?? "", /^bundle not cancelled: the relay does not believe boost/, method);
+			assert.match(error?.message ?? "", /^bundle not cancelled: the relay does not trust boost/, method);
 		}
 		await boost.stop();
 	});

@@ -1,5 +1,6 @@
-// Websockets of boost with a real relay behind it: as the relay's own while it is well; through an outage they stay open, heads,
-// logs, reads and submissions go on, and what only the relay can do says so until it is back; and how a stop closes them.
+// Websockets of boost with a real relay behind it: as the relay's own while it is well; through an
+// outage they stay open, heads, logs, reads and submissions go on, and what only the relay can do
+// says so until it is back; and how a stop closes them.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -12,7 +13,10 @@ import { StoppableClock } from "../../support/stoppableClock.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
-/** Emits one event with the first word of its input as its topic. PUSH0 CALLDATALOAD PUSH0 PUSH0 LOG1 STOP */
+/**
+ * Emits one event with the first word of its input as its topic. PUSH0 CALLDATALOAD PUSH0 PUSH0
+ * LOG1 STOP
+ */
 const EMITS_TOPIC = "0x5f355f5fa100";
 const OUT = { code: -32603, message: "no relay available: the relay is down" };
 const SEARCHERS = "service_partialPendingTransactions";

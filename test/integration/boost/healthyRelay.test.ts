@@ -1,5 +1,6 @@
-// Nothing that one client sends, in any form, makes boost take a healthy relay for down: it is the relay that is asked, its breaker
-// stays as it was, and the fallback gets nothing. The control: a relay that really fails is left, by all of them.
+// Nothing that one client sends, in any form, makes boost take a healthy relay for down: it is the
+// relay that is asked, its breaker stays as it was, and the fallback gets nothing. The control: a
+// relay that really fails is left, by all of them.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";

@@ -1,5 +1,6 @@
-// The promises of healthyRelay.test.ts on processes and real slots: one client sends null ids and calls that wait for receipts, and
-// the relay serves an honest user throughout. The control: once the relay is killed, the user's transaction goes to the fallback.
+// The promises of healthyRelay.test.ts on processes and real slots: one client sends null ids and
+// calls that wait for receipts, and the relay serves an honest user throughout. The control: once
+// the relay is killed, the user's transaction goes to the fallback.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// A fallback that lies in every field of its answers and pages: what boost has acknowledged is lost by nothing that it says,
-// what was cancelled does not come back, and nothing becomes public.
+// A fallback that lies in every field of its answers and pages: what boost has acknowledged is lost
+// by nothing that it says, what was cancelled does not come back, and nothing becomes public.
 
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -30,7 +30,10 @@ const MESSAGES = [
 ];
 const CODES = [-32000, -32603, -32005, -32601, 3, 0];
 
-/** A fallback that tells the truth of its chain's id, so that it is used, and takes most submissions; all else is made up. */
+/**
+ * A fallback that tells the truth of its chain's id, so that it is used, and takes most
+ * submissions; all else is made up.
+ */
 class Liar {
 	pages = 0;
 	readonly #random: SeededRandom;
@@ -121,7 +124,9 @@ before(async () => {
 });
 after(() => fixture?.stop());
 
-/** One boost with a liar: what it has acknowledged and its user wants, and what he has cancelled. */
+/**
+ * One boost with a liar: what it has acknowledged and its user wants, and what he has cancelled.
+ */
 interface Told {
 	readonly boost: BoostClient;
 	readonly liar: Liar;
@@ -129,7 +134,9 @@ interface Told {
 	readonly ended: Signed[];
 }
 
-/** Submits; a soft cancel takes back half of what is acknowledged, if boost says that it was heard. */
+/**
+ * Submits; a soft cancel takes back half of what is acknowledged, if boost says that it was heard.
+ */
 async function submit({ boost, kept, ended }: Told, actor: Actor, isCancelled: boolean): Promise<void> {
 	const tx = actor.sign({ gasLimit: 21_000n });
 	const answer = (await boost.call("eth_sendRawTransaction", [tx.raw], SOFT)).json as WireAnswer;

@@ -1,5 +1,6 @@
-// Programs that ask for the hashes of pending transactions, as they would of a node: by the libraries that wallets and bots are
-// built on, from relay and boost. None of them ends by it, and each can read what to do instead.
+// Programs that ask for the hashes of pending transactions, as they would of a node: by the
+// libraries that wallets and bots are built on, from relay and boost. None of them ends by it, and
+// each can read what to do instead.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -20,7 +21,10 @@ before(async () => {
 });
 after(() => fixture.stop());
 
-/** A program of ethers' as anybody writes it, on each provider: an end by an unhandled rejection is exit code 1. */
+/**
+ * A program of ethers' as anybody writes it, on each provider: an end by an unhandled rejection is
+ * exit code 1.
+ */
 const PROGRAM = (providers: Readonly<Record<string, string>>) => `
 import { JsonRpcProvider, WebSocketProvider } from "ethers";
 const use = async (name, provider) => {

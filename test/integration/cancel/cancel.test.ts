@@ -1,5 +1,6 @@
-// Cancels by hash, on each path and at each stage: the transaction leaves pool and builders and is never mined, its nonce
-// is free, its links wait, and what is final or unknown is refused. Who may is in cancelRights.test.ts.
+// Cancels by hash, on each path and at each stage: the transaction leaves pool and builders and is
+// never mined, its nonce is free, its links wait, and what is final or unknown is refused. Who may
+// is in cancelRights.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -30,7 +31,10 @@ async function waits(tx: Signed): Promise<void> {
 	);
 }
 
-/** A fee cap that empty blocks bring the base fee down to right behind the life of a transaction, so that it is held. */
+/**
+ * A fee cap that empty blocks bring the base fee down to right behind the life of a transaction, so
+ * that it is held.
+ */
 async function hopefulFees(): Promise<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }> {
 	const history = await fixture.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
 	const [, next = "0x0"] = (history as { baseFeePerGas: string[] }).baseFeePerGas;

@@ -1,6 +1,6 @@
-// How a cancel reaches builders, on a relay with seven builders of all kinds: each one that was sent the transaction
-// gets the cancel in its own form, its answer is shown in the events, and what a builder mines all the same is shown
-// as mined.
+// How a cancel reaches builders, on a relay with seven builders of all kinds: each one that was
+// sent the transaction gets the cancel in its own form, its answer is shown in the events, and what
+// a builder mines all the same is shown as mined.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

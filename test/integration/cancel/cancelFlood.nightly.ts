@@ -1,5 +1,6 @@
-// An account that submits and cancels until the relay refuses it leaves nothing in pool, records or builders, and slows down others'
-// submissions at most eightfold. Its short form is in cancelRaces.test.ts.
+// An account that submits and cancels until the relay refuses it leaves nothing in pool, records or
+// builders, and slows down others' submissions at most eightfold. Its short form is in
+// cancelRaces.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,6 +1,6 @@
-// A builder that confirms a cancel and mines the transaction nevertheless: relay and boost say the same of it
-// by every interface, which is what the chain says, before and after its block leaves the chain. One that was
-// cancelled beside it, and is mined by nobody, is the control.
+// A builder that confirms a cancel and mines the transaction nevertheless: relay and boost say the
+// same of it by every interface, which is what the chain says, before and after its block leaves
+// the chain. One that was cancelled beside it, and is mined by nobody, is the control.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -50,7 +50,9 @@ function stagesOf(told: readonly Told[]): readonly unknown[] {
 	return told.map(({ stage }) => stage).filter((stage, i, all) => stage !== all[i - 1]);
 }
 
-/** Waits until both doors, and those who follow it, say that it is at `stage`, as the chain does. */
+/**
+ * Waits until both doors, and those who follow it, say that it is at `stage`, as the chain does.
+ */
 async function isEverywhere({ actor, tx, sockets, streams }: Followed, stage: string): Promise<void> {
 	const receipt = (await fixture.system.chain.rpc("eth_getTransactionReceipt", [tx.hash])) as Record<
 		string,

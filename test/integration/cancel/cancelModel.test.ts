@@ -1,6 +1,6 @@
-// The short form of the control model test: after random sequences of what users, strangers and the chain do, relay,
-// builders and node are as the model says. `npm run test:long` is the long form, which shrinks failures; CONTROL_SEED
-// repeats a run.
+// The short form of the control model test: after random sequences of what users, strangers and the
+// chain do, relay, builders and node are as the model says. `npm run test:long` is the long form,
+// which shrinks failures; CONTROL_SEED repeats a run.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";

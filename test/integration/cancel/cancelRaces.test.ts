@@ -1,5 +1,6 @@
-// Cancels that race with the submission's own write, a replacement, a block, other cancels or a slow builder, and an account that
-// submits and cancels without a pause. Chance decides who wins; answers, the relay's pages and the chain agree.
+// Cancels that race with the submission's own write, a replacement, a block, other cancels or a
+// slow builder, and an account that submits and cancels without a pause. Chance decides who wins;
+// answers, the relay's pages and the chain agree.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -13,7 +14,10 @@ import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/use
 const SOFT = "/noreverts?softCancellations=true";
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const ROUNDS = sized(6, 12);
-/** Turns of the event loop by which each round starts later than the one before: the last one waits as long in every length. */
+/**
+ * Turns of the event loop by which each round starts later than the one before: the last one waits
+ * as long in every length.
+ */
 const LATER = 12 / ROUNDS;
 const BLOCKS = sized(2, 4);
 /** Nonces that one account uses at the same time, and transactions that it cancels for each. */
@@ -207,7 +211,8 @@ describe("a builder that is slow", () => {
 	});
 });
 
-// The long form, up to the limit of one sender, is cancelFlood.nightly.ts; the limit itself is in unit/relay/pipeline.cancels.test.ts.
+// The long form, up to the limit of one sender, is cancelFlood.nightly.ts; the limit itself is in
+// unit/relay/pipeline.cancels.test.ts.
 describe("an account that submits and cancels without a pause", () => {
 	const gauge = (name: string) => figureOf(fixture.system.core.url, name);
 
@@ -235,7 +240,10 @@ describe("an account that submits and cancels without a pause", () => {
 		await fixture.reaches(next, "INCLUDED");
 	});
 
-	/** Submits and cancels one after the other on a connection of its own, each as soon as the one before is answered. */
+	/**
+	 * Submits and cancels one after the other on a connection of its own, each as soon as the one
+	 * before is answered.
+	 */
 	async function submitAndCancel(txs: readonly Signed[]): Promise<void> {
 		const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/fast`);
 		for (const { raw, hash } of txs) {

@@ -1,7 +1,7 @@
-// Soft cancels: a self-transfer with the nonce of a transaction that was sent with soft cancellations cancels that
-// transaction, costs nothing and is never sent to builders; each rule has a counter-example. Wallets resend the bytes
-// of everything they think pending: whatever the user ended must not come back, even after a restart, until the nonce
-// is used.
+// Soft cancels: a self-transfer with the nonce of a transaction that was sent with soft
+// cancellations cancels that transaction, costs nothing and is never sent to builders; each rule
+// has a counter-example. Wallets resend the bytes of everything they think pending: whatever the
+// user ended must not come back, even after a restart, until the nonce is used.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -44,7 +44,10 @@ async function seen(transactions: readonly Signed[]): Promise<readonly unknown[]
 	return Promise.all(transactions.map(async (tx) => [await fixture.life(tx), fixture.timesSent(tx)]));
 }
 
-/** Each is sent again on every path: its hash is answered, and nothing happens, in the next block either. */
+/**
+ * Each is sent again on every path: its hash is answered, and nothing happens, in the next block
+ * either.
+ */
 async function assertDead(...ended: readonly Ended[]): Promise<void> {
 	const transactions = ended.flatMap(({ txs }) => txs);
 	const before = await seen(transactions);
@@ -105,7 +108,10 @@ async function assertTakenBack(...all: readonly TakenBack[]): Promise<void> {
 }
 
 describe("a self-transfer with the nonce of what was sent with soft cancellations", () => {
-	/** What is cancelled came on the first path, the self-transfer of this form comes on the second one. */
+	/**
+	 * What is cancelled came on the first path, the self-transfer of this form comes on the second
+	 * one.
+	 */
 	const ROWS: readonly (readonly [
 		what: string,
 		sentOn: string,
@@ -234,7 +240,8 @@ describe("what does not count as a soft cancel", () => {
 			{ ...CHEAP, to, data: "0x00", gasLimit: 30_000 },
 			{ ...CHEAP, to: stranger.address },
 			{ ...CHEAP, to: null, data: "0x", gasLimit: 60_000 },
-			// With blobs: see unit/shared/ethereum/transactionFields.test.ts, since proving one takes seconds.
+			// With blobs: see unit/shared/ethereum/transactionFields.test.ts, since proving one takes
+			// seconds.
 			{ ...CHEAP, to, type: 4 as const },
 		]) {
 			assert.match(await fixture.tried(actor.sign(options), SOFT), UNDERPRICED, JSON.stringify(options.to));

@@ -1,5 +1,6 @@
-// Following a consensus node's event stream: what is taken from it and what is left out, and what becomes of a stream that breaks,
-// falls silent or is none. The operator is told once, with what to look at, and again when it is over.
+// Following a consensus node's event stream: what is taken from it and what is left out, and what
+// becomes of a stream that breaks, falls silent or is none. The operator is told once, with what to
+// look at, and again when it is over.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -25,9 +26,9 @@ const GOOD = { parentHash: HEAD, timestamp: 1_800_000_012, prevRandao: word("b2"
 const LATER = { ...GOOD, timestamp: GOOD.timestamp + 12, prevRandao: word("d4") };
 const MARK = { ...GOOD, parentHash: word("ff") };
 
-const CANT = "warn the consensus node can't be used: simulations have a random PREVRANDAO and beacon root";
-const FIRST = "info the consensus node tells PREVRANDAO and the beacon root of the next slot";
-const AGAIN = "info the consensus node tells again PREVRANDAO and the beacon root of the next slot";
+const CANT = "warn consensus node unusable: simulations have a random PREVRANDAO and beacon root";
+const FIRST = "info reading PREVRANDAO and the beacon root of the next slot from the consensus node";
+const AGAIN = "info reading PREVRANDAO and the beacon root of the next slot from the consensus node again";
 
 let server: BeaconServer;
 let node: BeaconNode | null = null;

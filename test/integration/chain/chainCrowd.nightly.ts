@@ -1,6 +1,7 @@
-// Accounts with chains of twenty nonces each, sent at once in random order, on random paths, by HTTP, in batches and over
-// websockets: all are mined in order, in the fewest blocks that the gas limit allows, with the right pending nonces
-// throughout. CROWD_ACCOUNTS=50 is the whole crowd; CROWD_SEED repeats a run.
+// Accounts with chains of twenty nonces each, sent at once in random order, on random paths, by
+// HTTP, in batches and over websockets: all are mined in order, in the fewest blocks that the gas
+// limit allows, with the right pending nonces throughout. CROWD_ACCOUNTS=50 is the whole crowd;
+// CROWD_SEED repeats a run.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -32,7 +33,10 @@ const STORES = "0x60015f355500";
 /** The same with the slots that four words name. */
 const STORES_FOUR = "0x60015f355560016020355560016040355560016060355500";
 
-/** What is sent, and the gas that it really uses: its limit is no higher, so that a block can be filled with it. */
+/**
+ * What is sent, and the gas that it really uses: its limit is no higher, so that a block can be
+ * filled with it.
+ */
 const KINDS = {
 	transfer: { to: testAccount(499_999).address, words: 0, gas: 21_000 },
 	event: { to: EMITTER, words: 0, gas: 21_379 },
@@ -65,7 +69,9 @@ const links = accounts.flatMap((_, account) =>
 	Array.from({ length: LENGTH }, (_, nonce) => makeLink(account, nonce)),
 );
 const totalGas = links.reduce((sum, { gas }) => sum + gas, 0);
-/** So much that the end of a block, into which no transaction fits any more, costs no further block. */
+/**
+ * So much that the end of a block, into which no transaction fits any more, costs no further block.
+ */
 const GAS_LIMIT = Math.ceil(totalGas / BLOCKS) + KINDS.hoard.gas;
 
 let system: TestSystem;
@@ -211,7 +217,10 @@ async function allAreOut(left: ReadonlyMap<string, Link>): Promise<void> {
 	);
 }
 
-/** Each account's next nonces, none of them reverted, with the gas that was reckoned; takes them out of `left`. */
+/**
+ * Each account's next nonces, none of them reverted, with the gas that was reckoned; takes them out
+ * of `left`.
+ */
 async function assertInOrder(block: BuiltBlock, left: Map<string, Link>): Promise<void> {
 	const tag = `0x${block.number.toString(16)}`;
 	const receipts = (await system.chain.rpc("eth_getBlockReceipts", [tag])) as Record<string, string>[];

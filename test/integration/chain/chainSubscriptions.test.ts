@@ -1,5 +1,6 @@
-// Logs and blocks as clients follow them: by filters that they poll, over the websocket, and by the libraries that wallets
-// and bots are built on, unchanged; each once and in order, and reorganisations as they happen.
+// Logs and blocks as clients follow them: by filters that they poll, over the websocket, and by the
+// libraries that wallets and bots are built on, unchanged; each once and in order, and
+// reorganisations as they happen.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,7 +15,10 @@ import { type Actor, RelayFixture } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
-/** Emits one event with the first word of its input as its topic. PUSH0 CALLDATALOAD PUSH0 PUSH0 LOG1 STOP */
+/**
+ * Emits one event with the first word of its input as its topic. PUSH0 CALLDATALOAD PUSH0 PUSH0
+ * LOG1 STOP
+ */
 const EMITS_TOPIC = "0x5f355f5fa100";
 
 type Log = Readonly<Record<string, unknown>>;
@@ -140,7 +144,7 @@ it("who has 64 filters gets no more, whoever uninstalled some", async () => {
 	};
 	const ids: unknown[] = [];
 	for (let i = 0; i < 64; i += 1) ids.push(await ask(owner, "eth_newBlockFilter"));
-	assert.equal(await ask(owner, "eth_newBlockFilter"), "limit exceeded: 64 filters a client");
+	assert.equal(await ask(owner, "eth_newBlockFilter"), "limit exceeded: 64 filters per client");
 	assert.equal(await ask(other, "eth_uninstallFilter", ids[0]), true);
 	assert.match(String(await ask(owner, "eth_newBlockFilter")), /^0x/);
 	for (const connection of [owner, other]) connection.destroy();
@@ -201,7 +205,10 @@ it("a subscription sends logs when they are mined, and as removed after a reorga
 	feed.close();
 });
 
-/** Programs as people write them, each of which ends when it has heard an event. Their libraries never let go by themselves. */
+/**
+ * Programs as people write them, each of which ends when it has heard an event. Their libraries
+ * never let go by themselves.
+ */
 const PROGRAMS: Readonly<Record<string, string>> = {
 	"ethers over HTTP": `
 		const { Contract, JsonRpcProvider } = require("ethers");
@@ -227,7 +234,8 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
 		const args = ["-e", ARGUMENTS + program, "--", system.client.url, url, contract];
 		const child = spawn(process.execPath, args, { stdio: "inherit" });
 		const ping = new Contract(contract, ["event Ping()"]).interface.getEvent("Ping")?.topicHash ?? "";
-		// ethers throws where it reads an event together with the answers before it, which tell it the chain.
+		// ethers throws where it reads an event together with the answers before it, which tell it the
+		// chain.
 		if (program.includes("wsUrl")) await subscribed(1);
 		await until("the end of the program", async () => {
 			await emit([ping]);

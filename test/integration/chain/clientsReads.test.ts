@@ -1,6 +1,7 @@
-// The clients that wallets are built on read through the relay just what the node tells them directly: balances, blocks,
-// logs, fees, receipts, calls; batched too. And a private transaction of every type, pending and mined: all of them take
-// an object whose signature is hidden, and see no block in it before there is one.
+// The clients that wallets are built on read through the relay just what the node tells them
+// directly: balances, blocks, logs, fees, receipts, calls; batched too. And a private transaction
+// of every type, pending and mined: all of them take an object whose signature is hidden, and see
+// no block in it before there is one.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -21,7 +22,10 @@ const ECHO = "0x00000000000000000000000000000000000ec400";
 const ECHO_CODE = "0x365f5f37602a365fa1365ff3";
 const TOPIC = `0x${"2a".padStart(64, "0")}` as const;
 
-/** Blobs cost the chain and the relay ten seconds of CPU time; blobs.test.ts has what clients are shown of them. */
+/**
+ * Blobs cost the chain and the relay ten seconds of CPU time; blobs.test.ts has what clients are
+ * shown of them.
+ */
 const TYPES = sized<readonly TransactionType[]>([0, 2, 4], [0, 1, 2, 3, 4]);
 const VIEM_TYPES = ["legacy", "eip2930", "eip1559", "eip4844", "eip7702"] as const;
 const TO = "0x00000000000000000000000000000000000be11e";
@@ -215,7 +219,9 @@ for (const type of TYPES) {
 	});
 }
 
-/** By each client, over HTTP and where it can over a websocket; `block` null while it is pending. */
+/**
+ * By each client, over HTTP and where it can over a websocket; `block` null while it is pending.
+ */
 async function assertSeen(
 	t: { after(fn: () => void): void },
 	tx: DecodedTransaction,

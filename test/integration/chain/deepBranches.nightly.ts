@@ -1,5 +1,6 @@
-// Relay and boost whose node switches several times between two branches of up to 64 blocks, while clients submit,
-// replace and cancel. It stays on one branch at the end, and what was acknowledged agrees with that chain.
+// Relay and boost whose node switches several times between two branches of up to 64 blocks, while
+// clients submit, replace and cancel. It stays on one branch at the end, and what was acknowledged
+// agrees with that chain.
 
 import assert from "node:assert/strict";
 import { afterEach, type TestContext, test } from "node:test";
@@ -30,8 +31,8 @@ const FUNDS = 100n * ETHER;
 /** How many of the last transactions a stranger may publish on the unseen branch. */
 const RECENT = 8;
 /**
- * Heights above the common start at each switch: of the branch that the node leaves, and of the one that it goes to. No
- * block is built between the last switches.
+ * Heights above the common start at each switch: of the branch that the node leaves, and of the one
+ * that it goes to. No block is built between the last switches.
  */
 const LEGS: readonly (readonly [left: number, next: number])[] = [
 	[20, 22],
@@ -149,7 +150,10 @@ class World {
 		await build(this.unseen);
 	}
 
-	/** The node switches to the other branch, and the relay follows: it announces all of that branch's blocks. */
+	/**
+	 * The node switches to the other branch, and the relay follows: it announces all of that branch's
+	 * blocks.
+	 */
 	async switches(): Promise<void> {
 		const { length } = this.#feed.received(this.#heads);
 		this.seen = this.unseen;
@@ -300,7 +304,10 @@ async function agrees(faults: () => Promise<readonly string[]>): Promise<void> {
 	assert.deepEqual(wrong, []);
 }
 
-/** Runs the traffic over all legs, with or without switches, and returns how many transactions have left a block. */
+/**
+ * Runs the traffic over all legs, with or without switches, and returns how many transactions have
+ * left a block.
+ */
 async function runs(context: TestContext, isSwitching: boolean): Promise<number> {
 	random = new SeededRandom(seed);
 	context.diagnostic(`DEEP_BRANCHES_SEED=${seed}`);

@@ -1,5 +1,6 @@
-// The dev network beside its blocks: who may cancel an order, what others see of a build on the watched chain, and a
-// chain that ends with the process that started it and reverts to snapshots as the protocol would.
+// The dev network beside its blocks: who may cancel an order, what others see of a build on the
+// watched chain, and a chain that ends with the process that started it and reverts to snapshots as
+// the protocol would.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -250,7 +251,8 @@ test("revert restores state and base fee", async () => {
 	assert.equal(await chain.rpc("eth_blockNumber"), "0x2");
 	await chain.revert(snapshot);
 	assert.equal(await chain.rpc("eth_blockNumber"), "0x0");
-	// The child of an empty genesis block at 1 gwei; anvil itself starts with a second block at 1 gwei.
+	// The child of an empty genesis block at 1 gwei; anvil itself starts with a second block at 1
+	// gwei.
 	assert.equal(before, 1_000_000_000n);
 	assert.equal(await nextBaseFee(chain), 875_000_000n);
 	await chain.rpc("evm_mine");

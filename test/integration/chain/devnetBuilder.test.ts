@@ -1,5 +1,5 @@
-// The dev builder, which the tests of the relay and `npm start` rely on: what it puts into a block and in which order, and
-// what it pays back behind a bundle, to the wei.
+// The dev builder, which the tests of the relay and `npm start` rely on: what it puts into a block
+// and in which order, and what it pays back behind a bundle, to the wei.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

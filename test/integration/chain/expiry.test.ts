@@ -1,5 +1,5 @@
-// The end of a transaction's life: for how many blocks it is sent, its state afterwards, and that the relay notices
-// when a builder mines it all the same.
+// The end of a transaction's life: for how many blocks it is sent, its state afterwards, and that
+// the relay notices when a builder mines it all the same.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Blocks that were seen and go away with private transactions in them: those are public now, go out again at once with their
-// bids, and everybody who asks is told.
+// Blocks that were seen and go away with private transactions in them: those are public now, go out
+// again at once with their bids, and everybody who asks is told.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
@@ -10,7 +10,10 @@ import { ETHER, type Signed } from "../../support/relayFixture.ts";
 import { StoppableClock } from "../../support/stoppableClock.ts";
 import { until } from "../../support/until.ts";
 
-/** From the head that shows it to the builders, by the relay's clock: less than the second after which it would ask again. */
+/**
+ * From the head that shows it to the builders, by the relay's clock: less than the second after
+ * which it would ask again.
+ */
 const AT_ONCE_MS = 800;
 const BID = ETHER / 100n;
 
@@ -22,7 +25,10 @@ before(async () => {
 afterEach(() => clock.goOn());
 after(() => fixture.system.stop());
 
-/** The last `depth` blocks go, as many others come; the relay's clock stops soon behind the moment when its node shows them. */
+/**
+ * The last `depth` blocks go, as many others come; the relay's clock stops soon behind the moment
+ * when its node shows them.
+ */
 async function reorganise(depth: number, mined: readonly Signed[] = []): Promise<void> {
 	const pairs = mined.map(({ raw }) => [raw, 0]);
 	const release = fixture.system.node?.hold();
@@ -34,7 +40,7 @@ async function reorganise(depth: number, mined: readonly Signed[] = []): Promise
 
 const noteOf = (block: number, depth = 1) => ({
 	...{ block, depth },
-	message: `it was seen in block ${block}, which is gone, so it is public: only another transaction with its nonce stops it`,
+	message: `it was seen in block ${block}, which has left the chain, so it is public: only another transaction with its nonce can stop it`,
 });
 
 describe("a transaction in a block that is gone", () => {

@@ -1,5 +1,6 @@
-// A relay whose node is honest over HTTP, while its websocket announces heads of another chain, or of one that is far
-// ahead: no transaction ends, each is still sent for the honest chain's next block, and the relay stays ready.
+// A relay whose node is honest over HTTP, while its websocket announces heads of another chain, or
+// of one that is far ahead: no transaction ends, each is still sent for the honest chain's next
+// block, and the relay stays ready.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";

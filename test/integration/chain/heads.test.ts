@@ -1,6 +1,7 @@
-// Following a real node's chain by polling and by subscription: blocks, catching up, reorganisations, rollbacks and gaps.
-// While the node or the subscription fails (unreachable, lagging, silent, ahead, or talking nonsense) blocks are caught
-// up, nothing is told that is not so, and an outage is logged once.
+// Following a real node's chain by polling and by subscription: blocks, catching up,
+// reorganisations, rollbacks and gaps. While the node or the subscription fails (unreachable,
+// lagging, silent, ahead, or talking nonsense) blocks are caught up, nothing is told that is not
+// so, and an outage is logged once.
 
 import assert from "node:assert/strict";
 import type { AddressInfo } from "node:net";
@@ -14,16 +15,19 @@ import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/no
 import { startTcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
-const OUT = "warn the node does not tell its head";
-const ANNOUNCED = "info heads are announced by the node";
-const NOT_ANNOUNCED = "warn heads are not announced by the node: polling";
-const BACK = "info the node tells its head again";
+const OUT = "warn could not read the node's head";
+const ANNOUNCED = "info node announces heads";
+const NOT_ANNOUNCED = "warn node announces no heads: polling";
+const BACK = "info node's head read again";
 
 let chain: DevChain;
 const ask = (method: string, params: readonly unknown[]) => chain.rpc(method, params);
 const mine = (count: number) => chain.rpc("anvil_mine", [`0x${count.toString(16)}`]);
 let coinbases = 0;
-/** The next blocks have another coinbase, and so are others: anvil may else make the very same ones again. */
+/**
+ * The next blocks have another coinbase, and so are others: anvil may else make the very same ones
+ * again.
+ */
 const makeOthers = () => {
 	coinbases += 1;
 	return ask("anvil_setCoinbase", [`0x${coinbases.toString(16).padStart(40, "0")}`]);
@@ -47,9 +51,7 @@ for (const transport of ["polling", "subscription"] as const) {
 				limits === undefined ? options : { ...options, limits },
 			);
 			if (transport === "subscription") {
-				await until("the subscription", () =>
-					fixture.logged.includes("info heads are announced by the node"),
-				);
+				await until("the subscription", () => fixture.logged.includes("info node announces heads"));
 			}
 			await fixture.waitUntilInSync("the first head");
 		};
@@ -57,7 +59,9 @@ for (const transport of ["polling", "subscription"] as const) {
 			await makeOthers();
 			await ask("anvil_reorg", [depth, []]);
 		};
-		/** Mines a block; the listener is at work on it until the function that is answered is called. */
+		/**
+		 * Mines a block; the listener is at work on it until the function that is answered is called.
+		 */
 		const holdAtBlock = async () => {
 			const count = fixture.mirror.updates.length;
 			const release = fixture.hold();
@@ -148,7 +152,7 @@ for (const transport of ["polling", "subscription"] as const) {
 				const update = fixture.mirror.updates.at(-1);
 				assert.deepEqual([update?.applied.length, update?.gap], [gap ? 1 : missed, gap]);
 			}
-			assert.ok(fixture.logged.includes("warn blocks were missed"));
+			assert.ok(fixture.logged.includes("warn blocks missed"));
 		});
 
 		test("a reorganisation deeper than what is kept is a gap", async () => {
@@ -328,7 +332,7 @@ describe("a subscription with faults", () => {
 				await fixture.waitUntilInSync("a block found by asking");
 			}
 			await until("a new subscription", () => subscriptions === 2);
-			assert.ok(fixture.logged.includes("warn the node announces no heads any more: subscribing anew"));
+			assert.ok(fixture.logged.includes("warn node stopped announcing heads: subscribing again"));
 		} finally {
 			await fixture.stop();
 			server.close();

@@ -1,5 +1,6 @@
-// A relay whose node is a load balancer, in front of two real chains of which one is three blocks behind: the height that
-// clients receive does not fall. A chain that really went back comes through.
+// A relay whose node is a load balancer, in front of two real chains of which one is three blocks
+// behind: the height that clients receive does not fall. A chain that really went back comes
+// through.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -34,7 +35,9 @@ after(async () => {
 const hex = (number: number) => `0x${number.toString(16)}`;
 const announced = () => feed.received(heads).map(({ number }) => Number(number));
 
-/** Three blocks that the other node does not have, one with a transaction; all were told to clients. */
+/**
+ * Three blocks that the other node does not have, one with a transaction; all were told to clients.
+ */
 async function threeAhead(): Promise<{ readonly top: number; readonly tx: string }> {
 	await behind.rpc("anvil_loadState", [await system.chain.rpc("anvil_dumpState")]);
 	const tx = (await users.actor()).sign();

@@ -1,6 +1,6 @@
-// A node whose answers are 50 MB long, cut off, without an end, or sent byte by byte: relay and boost stay up, serve
-// everything else, report the fault, and catch up when it is over. Neither takes much memory or blocks its event loop
-// for long.
+// A node whose answers are 50 MB long, cut off, without an end, or sent byte by byte: relay and
+// boost stay up, serve everything else, report the fault, and catch up when it is over. Neither
+// takes much memory or blocks its event loop for long.
 
 import assert from "node:assert/strict";
 import { after, before, describe, type TestContext, test } from "node:test";
@@ -23,7 +23,10 @@ import { until } from "../../support/until.ts";
 const MIB = 1024 * 1024;
 /** What a process may take at the most. */
 const MOST_BYTES = 512 * MIB;
-/** How long it may keep its event loop, as a multiple of {@link turnLimit}: an edge gives a core up after a second. */
+/**
+ * How long it may keep its event loop, as a multiple of {@link turnLimit}: an edge gives a core up
+ * after a second.
+ */
 const MOST_TURNS = 35;
 /** Requests for the head that meet a fault. */
 const TRIES = 3;
@@ -31,7 +34,9 @@ const TRIES = 3;
 const READS = 20;
 const NOBODY = `0x${"0b".repeat(20)}`;
 
-/** How the node's answers are; the first two rows are the control, in which the chain is followed. */
+/**
+ * How the node's answers are; the first two rows are the control, in which the chain is followed.
+ */
 const ROWS: readonly (readonly [string, BodyFault | null])[] = [
 	["as the node gives them", null],
 	["of 30 MB", "long"],

@@ -1,5 +1,5 @@
-// A relay whose node is a load balancer in front of nodes that disagree for a moment, or of another chain's: what one answers of a block
-// that the relay does not follow ends no transaction.
+// A relay whose node is a load balancer in front of nodes that disagree for a moment, or of another
+// chain's: what one answers of a block that the relay does not follow ends no transaction.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
@@ -27,8 +27,8 @@ afterEach(() => node?.setRule(null));
 after(() => system?.stop());
 
 /**
- * From now on the node that is asked has `tx` in a sibling of block `number`, after which its sender's nonce is `nonce`; how often
- * it was asked for the receipt.
+ * From now on the node that is asked has `tx` in a sibling of block `number`, after which its
+ * sender's nonce is `nonce`; how often it was asked for the receipt.
  */
 function tellsSibling({ hash, from }: Signed, number: number, nonce: number): () => number {
 	let asked = 0;

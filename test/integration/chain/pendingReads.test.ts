@@ -1,6 +1,7 @@
-// Calls with the tag pending, and estimates without one, run behind the client's own private transactions: a wallet can estimate a swap
-// while its approval is pending. The network address that submitted it may know of it. Everybody else sees the chain alone, and costs the
-// node the same, whether or not there is a private transaction.
+// Calls with the tag pending, and estimates without one, run behind the client's own private
+// transactions: a wallet can estimate a swap while its approval is pending. The network address
+// that submitted it may know of it. Everybody else sees the chain alone, and costs the node the
+// same, whether or not there is a private transaction.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
@@ -31,7 +32,10 @@ const ALL_READS: readonly (readonly [method: string, more: readonly unknown[]])[
 	["eth_estimateGas", [null]],
 	["eth_createAccessList", ["pending"]],
 ];
-/** Every one of them is read behind a pending transaction, and without one; these in all other cases. */
+/**
+ * Every one of them is read behind a pending transaction, and without one; these in all other
+ * cases.
+ */
 const READS = ALL_READS.slice(0, sized(2, ALL_READS.length));
 
 let system: TestSystem;
@@ -155,7 +159,10 @@ describe("the second step of two", () => {
 });
 
 describe("what counts", () => {
-	/** Of one user, in order of nonces from 1 on: where each goes, its stage before the reads, and how these end. */
+	/**
+	 * Of one user, in order of nonces from 1 on: where each goes, its stage before the reads, and how
+	 * these end.
+	 */
 	type Step = readonly [kind: "approves" | "disapproves" | "reverts" | "pays", path: string, stage: string];
 	const CASES: readonly (readonly [what: string, steps: readonly Step[], reads: "runs" | "reverts"])[] = [
 		[

@@ -1,5 +1,7 @@
-// Reads through the relay. What is passed on has the node's results and errors; methods that are not served are -32601 by the relay itself, and the node never hears of them. While the node fails a
-// read is an error that says so, never `null` and never `[]`; the relay says that it is not ready, and that it is again.
+// Reads through the relay. What is passed on has the node's results and errors; methods that are
+// not served are -32601 by the relay itself, and the node never hears of them. While the node fails
+// a read is an error that says so, never `null` and never `[]`; the relay says that it is not
+// ready, and that it is again.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -26,7 +28,10 @@ const NOBODY = "0x000000000000000000000000000000000000dEaD";
 const UNKNOWN = `0x${"77".repeat(32)}`;
 
 const UNAVAILABLE = { code: -32603, message: "internal error", data: { reason: "node unavailable" } };
-/** Of the relay's own methods those that ask the node; the passed ones are all asked with what they need. */
+/**
+ * Of the relay's own methods those that ask the node; the passed ones are all asked with what they
+ * need.
+ */
 const OWN = ["eth_getTransactionCount", "eth_getTransactionByHash"];
 
 const REFUSED: Readonly<Record<string, readonly string[]>> = {

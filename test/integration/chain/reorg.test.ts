@@ -1,5 +1,6 @@
-// Reorganisations of a real chain that leave out, move or mine otherwise what was mined, and blocks that the relay has
-// missed: each transaction returns to its right stage, and its events tell it in order.
+// Reorganisations of a real chain that leave out, move or mine otherwise what was mined, and blocks
+// that the relay has missed: each transaction returns to its right stage, and its events tell it in
+// order.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -24,7 +25,10 @@ async function begin(env: Readonly<Record<string, string>>): Promise<void> {
 before(() => begin({ TX_TTL_BLOCKS: String(LIFE_BLOCKS) }));
 after(() => system.stop());
 
-/** The last `depth` blocks go, as many others come; each of `mined` is in the block behind so many others. */
+/**
+ * The last `depth` blocks go, as many others come; each of `mined` is in the block behind so many
+ * others.
+ */
 async function reorganise(depth: number, mined: readonly (readonly [Signed, number])[] = []): Promise<void> {
 	const pairs = mined.map(([{ raw }, behind]) => [raw, behind]);
 	// anvil mines them one after another: the relay sees the last one only.
@@ -327,7 +331,9 @@ describe("blocks that the relay has missed", () => {
 		await begin({ TX_TTL_BLOCKS: "1000" });
 	});
 
-	/** Many blocks while the relay does not look; whatever is in the node's mempool is in the first. */
+	/**
+	 * Many blocks while the relay does not look; whatever is in the node's mempool is in the first.
+	 */
 	async function missBlocks(): Promise<void> {
 		await system.relay.stop();
 		await system.chain.rpc("anvil_mine", [`0x${MANY_BLOCKS.toString(16)}`, "0xc"]);

@@ -1,5 +1,5 @@
-// SIGNATURE_HIDING=pending: what is mined or was never private is shown as the node shows it, so that clients can verify
-// it; what is private and pending is not.
+// SIGNATURE_HIDING=pending: what is mined or was never private is shown as the node shows it, so
+// that clients can verify it; what is private and pending is not.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,6 +1,7 @@
-// The dev network with slots of 450 ms of real time: the relay learns them as they pass, and transactions of all paths are mined. The
-// short form is "the dev network with slots of 450 ms" in slots.test.ts, where the test has each block built. Where the chain's own
-// timestamps show that blocks came late, the machine is too slow for it, and the test is skipped.
+// The dev network with slots of 450 ms of real time: the relay learns them as they pass, and
+// transactions of all paths are mined. The short form is "the dev network with slots of 450 ms" in
+// slots.test.ts, where the test has each block built. Where the chain's own timestamps show that
+// blocks came late, the machine is too slow for it, and the test is skipped.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,7 +26,10 @@ test("the relay learns slots of 450 ms, and transactions of all paths are mined"
 		const block = (await system.chain.rpc("eth_getBlockByNumber", params)) as { timestamp: string };
 		return Number(block.timestamp);
 	};
-	/** Whether the `count` slots up to `head` took as long as they should by the chain's timestamps, which are whole seconds. */
+	/**
+	 * Whether the `count` slots up to `head` took as long as they should by the chain's timestamps,
+	 * which are whole seconds.
+	 */
 	const inTime = async (head: number, count: number) =>
 		(await timeOf(head)) - (await timeOf(head - count)) <= Math.ceil((count * SLOT_MS) / 1_000);
 	const slotMs = async () => {

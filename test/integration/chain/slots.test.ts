@@ -1,5 +1,6 @@
-// The length of slots, learnt from real chains by relay and boost without a setting: 2 s, a change while they run, what must not
-// change it, and 450 ms with the timestamps of the next blocks. The test sets all timestamps. slots.nightly.ts has real time.
+// The length of slots, learnt from real chains by relay and boost without a setting: 2 s, a change
+// while they run, what must not change it, and 450 ms with the timestamps of the next blocks. The
+// test sets all timestamps. slots.nightly.ts has real time.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -86,7 +87,10 @@ describe("a chain whose blocks come when the test says so", () => {
 	});
 });
 
-/** Blocks of a chain whose slots are 450 ms, before a relay starts: more than a length is learnt from. */
+/**
+ * Blocks of a chain whose slots are 450 ms, before a relay starts: more than a length is learnt
+ * from.
+ */
 const HISTORY = 40;
 const near = (ms: number) => assert.ok(Math.abs(ms - 450) <= 45, `${ms}`);
 

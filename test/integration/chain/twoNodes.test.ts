@@ -1,6 +1,7 @@
-// Relay and boost whose node is a load balancer in front of two honest ones, each of which gets one request in two. One of them is up to
-// two blocks behind, or has other blocks of the same height. At the end nothing that was acknowledged has ended wrongly, and nothing
-// is reported that the chain does not have.
+// Relay and boost whose node is a load balancer in front of two honest ones, each of which gets one
+// request in two. One of them is up to two blocks behind, or has other blocks of the same height.
+// At the end nothing that was acknowledged has ended wrongly, and nothing is reported that the
+// chain does not have.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// A relay on a machine whose clock is five hours ahead: heads that come are fresh all the same, and the difference is told in
-// /readyz, in the log, once, and as a metric.
+// A relay on a machine whose clock is five hours ahead: heads that come are fresh all the same, and
+// the difference is told in /readyz, in the log, once, and as a metric.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,6 @@
-// The commands of docs/deploy.md that back up and restore the stores, run on those of running processes; and what it says of a
-// restored backup: what is there, what is pending again, and what is not. PostgreSQL's where its own programs are installed.
+// The commands of docs/deploy.md that back up and restore the stores, run on those of running
+// processes; and what it says of a restored backup: what is there, what is pending again, and what
+// is not. PostgreSQL's where its own programs are installed.
 
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
@@ -86,7 +87,10 @@ class Machine {
 		await until(`${name} is ready`, async () => (await readyStatus(client.url)) === 200);
 	}
 
-	/** Submits a transaction of an account of its own through boost, and waits until the builder has it. */
+	/**
+	 * Submits a transaction of an account of its own through boost, and waits until the builder has
+	 * it.
+	 */
 	async submit(): Promise<{ readonly raw: string; readonly hash: string }> {
 		const account = this.system.chain.accounts[this.#sender];
 		this.#sender += 1;
@@ -110,7 +114,10 @@ class Machine {
 		for (let i = 0; i < count; i += 1) await this.system.builder.buildBlock();
 	}
 
-	/** Runs a block of the guide. What stops or starts a service waits for {@link systemctl}; `between` runs when all have stopped. */
+	/**
+	 * Runs a block of the guide. What stops or starts a service waits for {@link systemctl};
+	 * `between` runs when all have stopped.
+	 */
 	async run(block: string, between = async (): Promise<void> => {}): Promise<void> {
 		const asked = join(this.folder, "asked");
 		for (const [name, text] of [
@@ -196,7 +203,8 @@ test("LMDB: the relay's store is backed up as it runs, wiped and restored, and w
 	await machine.run(await machine.restoring("relay"), async () => {
 		since = await system.lastRequest();
 	});
-	// What was acknowledged by then is there and goes out; what was acknowledged later boost hands over again.
+	// What was acknowledged by then is there and goes out; what was acknowledged later boost hands
+	// over again.
 	await machine.reaches(kept.hash, "BROADCAST");
 	await machine.reaches(later.hash, "BROADCAST");
 	await system.delivered([kept.raw, later.raw], since);

@@ -1,5 +1,6 @@
-// Tests SIGKILL around cancels: what was answered `true` stays cancelled and is never sent again, and builders that
-// may still have it get the cancel again after the restart. The relay is a real process.
+// Tests SIGKILL around cancels: what was answered `true` stays cancelled and is never sent again,
+// and builders that may still have it get the cancel again after the restart. The relay is a real
+// process.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -26,7 +27,10 @@ before(async () => {
 });
 after(() => system.stop());
 
-/** SIGKILL, what happens `meanwhile`, and another start, when builders answer again; the last request before it. */
+/**
+ * SIGKILL, what happens `meanwhile`, and another start, when builders answer again; the last
+ * request before it.
+ */
 async function killAndStart(meanwhile: () => Promise<void> = () => Promise.resolve()): Promise<number> {
 	await relay.kill();
 	const mark = await system.lastRequest();

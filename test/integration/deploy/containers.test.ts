@@ -1,5 +1,5 @@
-// Checks compose.yaml, .env.example, the Dockerfile and the lock files against schemas, settings and each other.
-// Running the image is tested by image.nightly.ts.
+// Checks compose.yaml, .env.example, the Dockerfile and the lock files against schemas, settings
+// and each other. Running the image is tested by image.nightly.ts.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -115,7 +115,10 @@ test("compose.yaml has no secret", () => {
 
 /** Variables of compose.yaml only. */
 const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL", "RELAYS", "BOOSTS"];
-/** What compose.yaml takes where .env has nothing, and the setting's default is another; each process has its own name. */
+/**
+ * What compose.yaml takes where .env has nothing, and the setting's default is another; each
+ * process has its own name.
+ */
 const USUAL_THERE: Readonly<Record<string, string>> = { TRUST_PROXY: "1", OTEL_SERVICE_NAME: "" };
 /** Fixed in compose.yaml, or without effect there. */
 const SET_THERE = ["PORT", "RELAY_URL", "DATABASE_URL", ...LEFT_OUT];

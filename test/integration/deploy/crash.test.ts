@@ -1,6 +1,6 @@
-// SIGKILL in the middle of hundreds of submissions, of the relay, of its PostgreSQL and of both at once: what was answered is
-// kept, sent again and mined, and what was cancelled is never sent again. All of them are real processes; clients see their
-// connections break, as wallets would.
+// SIGKILL in the middle of hundreds of submissions, of the relay, of its PostgreSQL and of both at
+// once: what was answered is kept, sent again and mined, and what was cancelled is never sent
+// again. All of them are real processes; clients see their connections break, as wallets would.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -35,7 +35,9 @@ const COUNT = SENDERS * NONCES;
 const RELAY_BATCH = 100;
 const CHAIN_BATCH = 16;
 
-/** In the long form also near the end; sixty requests are under way at once, and some must be left. */
+/**
+ * In the long form also near the end; sixty requests are under way at once, and some must be left.
+ */
 const ROUNDS = [{ killAt: 20, path: "/fast" }, ...sized([], [{ killAt: 150, path: "/nochecks" }])];
 /** What is killed while the relay is on a database. A killed relay on LMDB is tested above. */
 const VICTIMS = [["database"], ...sized([], [["relay"]]), ["database", "relay"]];
@@ -112,7 +114,8 @@ test(`SIGKILL after ${KILL_AT} of ${COUNT} answers, of the ${VICTIMS.map((one) =
 		};
 		builder.reset();
 		const answered = await submitCrowd(relay.url, PATH, submissions, {
-			// On a busy machine one of the writes may take longer than a relay waits: it is refused then, and not lost.
+			// On a busy machine one of the writes may take longer than a relay waits: it is refused then,
+			// and not lost.
 			mayFail: true,
 			// Behind too many a cancel would be answered when all of them are.
 			connections: 20,
@@ -191,7 +194,9 @@ async function prepareCrowd(round: number): Promise<Submissions> {
 	return submissions;
 }
 
-/** Sends all at once; the hashes that were answered. Connections may break, refusals fail the test. */
+/**
+ * Sends all at once; the hashes that were answered. Connections may break, refusals fail the test.
+ */
 async function submitCrowd(
 	url: string,
 	path: string,
@@ -221,7 +226,9 @@ async function submitCrowd(
 	return answered;
 }
 
-/** Each of `hashes` is held: its page says so, and the relay returns it as a pending transaction. */
+/**
+ * Each of `hashes` is held: its page says so, and the relay returns it as a pending transaction.
+ */
 async function assertHeld(url: string, hashes: readonly string[]): Promise<void> {
 	const held = new Set(["PENDING", "QUEUED", "SIMULATION_FAILED", "BROADCAST"]);
 	const statuses = await statusesOf(url, hashes);

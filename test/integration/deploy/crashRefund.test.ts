@@ -1,5 +1,6 @@
-// SIGKILL after a backrun was sent to the builder and before its block: the restarted relay finds the refund in the block and
-// reports it to the user, by the bundle that is on disk, or by the block alone where it died before that.
+// SIGKILL after a backrun was sent to the builder and before its block: the restarted relay finds
+// the refund in the block and reports it to the user, by the bundle that is on disk, or by the
+// block alone where it died before that.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -113,7 +114,10 @@ test("killed before the bundle is on disk, and its successor before it has read 
 	assert.ok(refunded.paid !== "0" && refunded.paid === refunded.owed);
 });
 
-/** Waits until the record of `target` on disk has `text` in it, which must not wait for the next block: none comes. */
+/**
+ * Waits until the record of `target` on disk has `text` in it, which must not wait for the next
+ * block: none comes.
+ */
 async function written(target: string, text: string): Promise<void> {
 	await until(`${text} on disk`, () => isWrittenIn(target, text));
 }

@@ -1,6 +1,7 @@
-// What a relay knows after SIGKILL: replacements, parameters, life; and what its data folder is good for: one process, one
-// chain, and the key that it signs with. One relay is killed and started again on the same folder, each test goes on with the
-// one that runs, and each transaction has an account of its own.
+// What a relay knows after SIGKILL: replacements, parameters, life; and what its data folder is
+// good for: one process, one chain, and the key that it signs with. One relay is killed and started
+// again on the same folder, each test goes on with the one that runs, and each transaction has an
+// account of its own.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// A relay and a boost whose data.mdb has a damaged page: they listen, say in /readyz and in the log what is damaged and what to do, and serve
-// what a salvage has kept, as soon as it is done.
+// A relay and a boost whose data.mdb has a damaged page: they listen, say in /readyz and in the log
+// what is damaged and what to do, and serve what a salvage has kept, as soon as it is done.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

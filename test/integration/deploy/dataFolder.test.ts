@@ -1,5 +1,6 @@
-// A folder that can't be used: relay and boost both end with 1 and one line that names DATA_DIR, the folder and what to do, as
-// the user of a container sees it whose volume belongs to root or is full.
+// A folder that can't be used: relay and boost both end with 1 and one line that names DATA_DIR,
+// the folder and what to do, as the user of a container sees it whose volume belongs to root or is
+// full.
 
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -15,7 +16,10 @@ const NOBODY = 65_534;
 const NO_NODE = "http://127.0.0.1:1";
 const BUILDERS = JSON.stringify([{ name: "a", url: NO_NODE }]);
 const NAMES = ["relay", "boost"] as const;
-/** Whether another user may read the project, which root may keep in a folder that only root may open. */
+/**
+ * Whether another user may read the project, which root may keep in a folder that only root may
+ * open.
+ */
 const isOpen = [process.cwd(), process.execPath].every((path) => {
 	for (let at = path; at !== dirname(at); at = dirname(at))
 		if ((statSync(at).mode & 0o001) === 0) return false;

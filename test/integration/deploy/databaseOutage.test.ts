@@ -1,5 +1,6 @@
-// A relay, and boost in front of it, while their database is unavailable: the relay refuses submissions meanwhile with
-// an error of their own and is not ready, boost uses its fallback, both report the cause, and both recover by themselves.
+// A relay, and boost in front of it, while their database is unavailable: the relay refuses
+// submissions meanwhile with an error of their own and is not ready, boost uses its fallback, both
+// report the cause, and both recover by themselves.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -88,7 +89,7 @@ for (const [how, begin, reason, end] of [
 		const answer = await client.ask("eth_sendRawTransaction", [refused.raw], "/fast");
 		assert.deepEqual(answer.error, {
 			code: -32603,
-			message: "internal error: nothing can be stored now, try again",
+			message: "internal error: the store is unavailable, try again",
 			data: { reason: "store unavailable" },
 		});
 		assert.notEqual((await client.status(kept.hash)).stage, undefined);
@@ -121,7 +122,7 @@ for (const [how, begin, reason, end] of [
 		await end();
 		await until("the relay is ready", async () => (await fetch(`${client.url}/readyz`)).status === 200);
 		await boost.isWell();
-		await boost.reaches("the journal is on disk again", ({ journal }) => journal.durable);
+		await boost.reaches("journal on disk again", ({ journal }) => journal.durable);
 		assert.deepEqual((await readiness(boost.url)).checks.journal, { ok: true });
 		const later = actor.sign({ nonce: 2 });
 		assert.equal(await boost.result("eth_sendRawTransaction", [later.raw]), later.hash);

@@ -1,5 +1,6 @@
-// `npm run demo` as a process: it tells its scenario in order and ends with 0; with a relay that refunds another share it
-// ends with 1 at the line that does not hold; stopped in the middle it leaves nothing behind.
+// `npm run demo` as a process: it tells its scenario in order and ends with 0; with a relay that
+// refunds another share it ends with 1 at the line that does not hold; stopped in the middle it
+// leaves nothing behind.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";

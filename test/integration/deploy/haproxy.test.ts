@@ -1,5 +1,5 @@
-// docs/deploy/haproxy.cfg in a real HAProxy, where one is installed: who gets a request, what does not get through, and whose
-// address is named. Only ports and the name server are others.
+// docs/deploy/haproxy.cfg in a real HAProxy, where one is installed: who gets a request, what does
+// not get through, and whose address is named. Only ports and the name server are others.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
@@ -41,7 +41,10 @@ let names: NameServer;
 let haproxy: ChildProcess;
 /** Its log. */
 let told = "";
-/** Where the balancer listens, and containers too, each at its own address: compose has 8080 and 8081. */
+/**
+ * Where the balancer listens, and containers too, each at its own address: compose has 8080 and
+ * 8081.
+ */
 let relayPort = 0;
 let boostPort = 0;
 
@@ -186,8 +189,9 @@ test("a real relay and boost behind it know each client by its address, and boos
 }, async (t) => {
 	const system = await startProcessSystem();
 	t.after(() => system.stop());
-	// As containers end, with their connections: HAProxy keeps idle ones of a server whose address has changed, and uses them again
-	// as long as they are open. Probes twice a second would have kept one open to what is no relay.
+	// As containers end, with their connections: HAProxy keeps idle ones of a server whose address
+	// has changed, and uses them again as long as they are open. Probes twice a second would have
+	// kept one open to what is no relay.
 	await endContainers();
 	names.knows("relay", ["127.0.0.4"], 1);
 	names.knows("boost", ["127.0.0.4"], 1);
@@ -220,15 +224,15 @@ test("a real relay and boost behind it know each client by its address, and boos
 	await until("boost has the relay's own cause", async () => {
 		const answer = await fetch(`http://127.0.0.4:${boostPort}/status`);
 		const { relay } = (await answer.json()) as PublicStatus;
-		return relay.reason === "node" && relay.hint?.startsWith("its /readyz says of node: ");
+		return relay.reason === "node" && relay.hint?.startsWith("its /readyz reports node: ");
 	});
 	const { status } = await asked(boostPort, "/relay/admin/state");
 	assert.equal(status, 401, "the relay's own answer to a request without its token");
 });
 
 /**
- * Who a client at `address` is to the relay, by the first answer that says so: where nobody is ready for a moment, HAProxy or boost
- * answers with an error.
+ * Who a client at `address` is to the relay, by the first answer that says so: where nobody is
+ * ready for a moment, HAProxy or boost answers with an error.
  */
 async function addressSeen(port: number, address: string, headers: Record<string, string> = {}) {
 	const dispatcher = new Agent({ localAddress: address });

@@ -9,9 +9,9 @@ import { type AnvilProcess, startAnvil } from "../../devnet/nodeProcess.ts";
 import { startHeadFixture } from "../../support/headFixture.ts";
 import { until } from "../../support/until.ts";
 
-const ANNOUNCED = "info heads are announced by the node";
-const OUT = "warn the node does not tell its head";
-const BACK = "info the node tells its head again";
+const ANNOUNCED = "info node announces heads";
+const OUT = "warn could not read the node's head";
+const BACK = "info node's head read again";
 
 describe("a node that is killed and started again", () => {
 	for (const transport of ["polling", "subscription"] as const) {
@@ -68,7 +68,7 @@ describe("a node that is killed and started again", () => {
 			second = await startAnvil(first.port, ["--no-mining", "--timestamp", "1700000001"]);
 			await fixture.waitUntilInSync("the other chain");
 			assert.equal(fixture.mirror.updates.at(-1)?.gap, true);
-			assert.ok(fixture.logged.includes("warn blocks were missed"));
+			assert.ok(fixture.logged.includes("warn blocks missed"));
 		} finally {
 			await fixture.stop();
 			await first.stop();
@@ -84,7 +84,9 @@ async function post(url: string, method: string, params: readonly unknown[]): Pr
 	return ((await answer.json()) as { result: unknown }).result;
 }
 
-/** anvil does not keep the process alive, and neither does a promise: asking again and again does. */
+/**
+ * anvil does not keep the process alive, and neither does a promise: asking again and again does.
+ */
 async function ended(anvil: AnvilProcess): Promise<void> {
 	let gone = false;
 	const noted = anvil.gone.then(() => {

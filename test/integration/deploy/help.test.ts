@@ -1,5 +1,5 @@
-// The scripts that start something: --help prints what they do and starts nothing, and an unknown argument is an error. The words of
-// both are tested in test/unit/shared/commandLine.test.ts.
+// The scripts that start something: --help prints what they do and starts nothing, and an unknown
+// argument is an error. The words of both are tested in test/unit/shared/commandLine.test.ts.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

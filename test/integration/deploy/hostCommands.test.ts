@@ -1,5 +1,5 @@
-// Runs the commands of docs/deploy.md in a shell, with fakes of the hosts' programs that record their arguments. The settings among
-// these must be accepted by relay and boost.
+// Runs the commands of docs/deploy.md in a shell, with fakes of the hosts' programs that record
+// their arguments. The settings among these must be accepted by relay and boost.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

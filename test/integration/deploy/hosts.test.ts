@@ -1,4 +1,5 @@
-// Checks package.json's engines, the Fly files and app.json against settings, the Procfile and what hosts accept, offline.
+// Checks package.json's engines, the Fly files and app.json against settings, the Procfile and what
+// hosts accept, offline.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,6 @@
-// The steps of the Dockerfile, performed in folders (its npm ci too), and what they make run as it runs it: by a user who may write
-// nothing there. There is no container: what Docker itself does is not shown.
+// The steps of the Dockerfile, performed in folders (its npm ci too), and what they make run as it
+// runs it: by a user who may write nothing there. There is no container: what Docker itself does is
+// not shown.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
@@ -25,7 +26,10 @@ import { RelayClient } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
-/** What Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with compose.yaml's time. */
+/**
+ * What Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with
+ * compose.yaml's time.
+ */
 const STOP_MS = 60_000;
 /** Its build is given it. */
 const COMMIT = "ab".repeat(20);
@@ -184,7 +188,10 @@ async function ready(url: string, { child, said }: Started): Promise<boolean> {
 	return (await readyStatus(url)) === 200;
 }
 
-/** What the image sets, with the folder in the place of its own, and none that could be written but that. */
+/**
+ * What the image sets, with the folder in the place of its own, and none that could be written but
+ * that.
+ */
 function imageEnv(): Record<string, string> {
 	return {
 		...variables(image, { SOURCE_VERSION: COMMIT }),

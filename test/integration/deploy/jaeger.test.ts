@@ -1,5 +1,5 @@
-// Traces in a real Jaeger, which is OpenTelemetry's collector with a store. JAEGER names its program (2.13 or later; `go build
-// github.com/jaegertracing/jaeger/cmd/jaeger` makes one).
+// Traces in a real Jaeger, which is OpenTelemetry's collector with a store. JAEGER names its
+// program (2.13 or later; `go build github.com/jaegertracing/jaeger/cmd/jaeger` makes one).
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

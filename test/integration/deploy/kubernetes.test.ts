@@ -1,5 +1,5 @@
-// Checks the manifests of docs/deploy/kubernetes: by Kubernetes' own types, by the settings of relay and boost, and against
-// each other, the image and docs/deploy.md. No cluster runs them here.
+// Checks the manifests of docs/deploy/kubernetes: by Kubernetes' own types, by the settings of
+// relay and boost, and against each other, the image and docs/deploy.md. No cluster runs them here.
 
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
@@ -82,7 +82,10 @@ for (const [i, [kind, name, from, to, expected]] of MISTAKES.entries()) {
 	});
 }
 
-/** What a container is told: literally, by its ConfigMap, and as `secret NAME` where the Secret has it. */
+/**
+ * What a container is told: literally, by its ConfigMap, and as `secret NAME` where the Secret has
+ * it.
+ */
 function environmentOf(container: Container): Record<string, string> {
 	const env: Record<string, string> = {};
 	for (const { configMapRef } of container.envFrom)

@@ -1,4 +1,5 @@
-// What an operator finds in the log by a transaction's hash, at the level info, and that no line has what is secret.
+// What an operator finds in the log by a transaction's hash, at the level info, and that no line
+// has what is secret.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -70,7 +71,7 @@ it("logs a failing transaction and its cancel", async () => {
 	await fixture.submit("/fast", tx);
 	await fixture.reaches(tx, "SIMULATION_FAILED");
 	await system.client.call("eth_cancelTransaction", [tx.hash]);
-	const held = "transaction held: its simulation fails";
+	const held = "transaction not sent: its simulation fails";
 	const [, failed] = await said(tx, "transaction accepted", held, "transaction cancelled");
 	assert.equal(failed?.code, "EXECUTION_REVERTED");
 });
@@ -99,7 +100,7 @@ it("logs by name the builder that rejects a transaction, and where it did not la
 	assert.deepEqual(answers, [`dev accepted it for ${blocks}`, `titan rejected it for ${blocks}`]);
 	const told = texts.map((text) => JSON.parse(text) as Line).filter(({ upstream }) => upstream === "titan");
 	assert.deepEqual(told.map(({ msg, code }) => [msg, code]).sort(), [
-		["a builder rejects what it is sent", -32099],
+		["builder rejects requests", -32099],
 		["transaction rejected by a builder", undefined],
 	]);
 });

@@ -1,5 +1,6 @@
-// Checks the alert rules and the dashboard against the metrics of relay and boost and the operators' guide, and the rules by
-// Prometheus itself where promtool is installed. `npm run test:long -- --only alerts` fires each on real processes.
+// Checks the alert rules and the dashboard against the metrics of relay and boost and the
+// operators' guide, and the rules by Prometheus itself where promtool is installed. `npm run
+// test:long -- --only alerts` fires each on real processes.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,5 +1,6 @@
-// A host whose name server says nothing, for real: in a network namespace of its own. A name that nobody answers for costs
-// what else boost and the relay talk to nothing; found by Node's own look-up it costs boost its healthy relay.
+// A host whose name server says nothing, for real: in a network namespace of its own. A name that
+// nobody answers for costs what else boost and the relay talk to nothing; found by Node's own
+// look-up it costs boost its healthy relay.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -19,7 +20,10 @@ before(() => {
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Why this machine gives no namespaces; null if it does. Hosts may forbid them to processes in containers. */
+/**
+ * Why this machine gives no namespaces; null if it does. Hosts may forbid them to processes in
+ * containers.
+ */
 function refusal(): string | null {
 	const tried = spawnSync("unshare", ["-rnm", "true"], { encoding: "utf8" });
 	return tried.status === 0 ? null : (tried.error?.message ?? tried.stderr);

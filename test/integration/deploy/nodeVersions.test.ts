@@ -1,4 +1,5 @@
-// The same files run on Node 24 without tsx: NODE24 names such a Node, or it is the one of the tests.
+// The same files run on Node 24 without tsx: NODE24 names such a Node, or it is the one of the
+// tests.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

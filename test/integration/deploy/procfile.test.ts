@@ -1,6 +1,7 @@
-// The Procfile's lines as hosts run them, with PORT in the environment and SIGTERM to what was started, and the whole of it run
-// by a runner of Procfiles: relay and boost as two processes, and the pair behind one port. The signal must reach node itself,
-// a transaction sent through boost is mined, and nothing may be left behind. boostStartup.test.ts has signals to a pair.
+// The Procfile's lines as hosts run them, with PORT in the environment and SIGTERM to what was
+// started, and the whole of it run by a runner of Procfiles: relay and boost as two processes, and
+// the pair behind one port. The signal must reach node itself, a transaction sent through boost is
+// mined, and nothing may be left behind. boostStartup.test.ts has signals to a pair.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

@@ -1,6 +1,7 @@
-// The data folder of a running relay, and of a running boost, can't be written any more: its file system, a real one, has found an
-// error and made itself read-only, or its files are made immutable and then changed back. Submissions are refused as on a full disk,
-// or held by the relay behind boost; /readyz says why; nothing that was acknowledged is missing, then and after a restart.
+// The data folder of a running relay, and of a running boost, can't be written any more: its file
+// system, a real one, has found an error and made itself read-only, or its files are made immutable
+// and then changed back. Submissions are refused as on a full disk, or held by the relay behind
+// boost; /readyz says why; nothing that was acknowledged is missing, then and after a restart.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -33,7 +34,10 @@ interface Place {
 const run = (command: string, ...args: readonly string[]) =>
 	execFileSync(command, args, { stdio: ["ignore", "pipe", "pipe"] });
 
-/** A file system of its own. A process that has a file open keeps it from being remounted, but not from failing. */
+/**
+ * A file system of its own. A process that has a file open keeps it from being remounted, but not
+ * from failing.
+ */
 function fileSystem(): Place {
 	const root = mkdtempSync(join(tmpdir(), "leeward-volume-"));
 	const [image, folder] = [join(root, "image"), join(root, "mounted")];
@@ -109,7 +113,7 @@ const WORKERS = 4;
 const [BEFORE, REFUSED] = [40, 8];
 const REFUSAL = {
 	code: -32603,
-	message: "internal error: nothing can be stored now, try again",
+	message: "internal error: the store is unavailable, try again",
 	data: { reason: "store unavailable" },
 };
 
@@ -128,7 +132,10 @@ async function crowd(): Promise<Signed[]> {
 	return accounts.map((by) => signed({ by }));
 }
 
-/** Sends one of `txs` after another over some connections, until `isOver`; returns what was acknowledged. */
+/**
+ * Sends one of `txs` after another over some connections, until `isOver`; returns what was
+ * acknowledged.
+ */
 async function submit(
 	{ client }: RelayProcess,
 	path: string,

@@ -1,5 +1,6 @@
-// One id for a request: what its client sends or boost makes stands in the answer, in each log line about its transaction, and is told
-// to relay and builders, also through an edge and behind a restart. A fallback is not told.
+// One id for a request: what its client sends or boost makes stands in the answer, in each log line
+// about its transaction, and is told to relay and builders, also through an edge and behind a
+// restart. A fallback is not told.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -14,7 +15,9 @@ import { until } from "../../support/until.ts";
 const MADE = /^[0-9a-f]{24}$/;
 const GWEI = 1_000_000_000n;
 
-/** Messages of the lines about a transaction in a process's log, each with the id of the request. */
+/**
+ * Messages of the lines about a transaction in a process's log, each with the id of the request.
+ */
 function logsOf(one: LaunchedRelay, hash: string): readonly (readonly unknown[])[] {
 	return one
 		.logs()

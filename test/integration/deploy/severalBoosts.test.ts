@@ -1,5 +1,6 @@
-// Two boosts on one database, both real processes: both serve, and the one that stays alive takes over what the other one had. Each
-// test goes on with the one that survives. The relay is in this process, and down while its wire refuses.
+// Two boosts on one database, both real processes: both serve, and the one that stays alive takes
+// over what the other one had. Each test goes on with the one that survives. The relay is in this
+// process, and down while its wire refuses.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -92,10 +93,13 @@ test(`a boost is killed for good with ${SENDERS * NONCES} open transactions, whi
 
 /** What the surviving boost has logged of the parts that it adopted. */
 function adoptions() {
-	return other.logs().filter(({ msg }) => msg === "a part was adopted");
+	return other.logs().filter(({ msg }) => msg === "part adopted");
 }
 
-/** Whether a process waits for a connection with `port` of this machine; see proc(5), /proc/net/tcp, where SYN_SENT is 02. */
+/**
+ * Whether a process waits for a connection with `port` of this machine; see proc(5), /proc/net/tcp,
+ * where SYN_SENT is 02.
+ */
 function isConnecting({ pid }: BoostProcess, port: number): boolean {
 	const sockets = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
 		try {
@@ -112,8 +116,8 @@ function isConnecting({ pid }: BoostProcess, port: number): boolean {
 }
 
 /**
- * Whether a request of the boost that hangs waits for its connection meanwhile, which takes the system half a minute more;
- * httpClient.ends.test.ts tests such a request.
+ * Whether a request of the boost that hangs waits for its connection meanwhile, which takes the
+ * system half a minute more; httpClient.ends.test.ts tests such a request.
  */
 const WAITS = sized(false, true);
 const IN_PROC = { skip: !WAITS || existsSync("/proc") ? false : "connections are seen in /proc alone" };
@@ -146,7 +150,8 @@ test(
 		hanging.signal("SIGSTOP");
 		// What it had written is read by then.
 		await statusOf(other.url);
-		// One that waits for its connection: others may be on those that were open, which are read and not answered.
+		// One that waits for its connection: others may be on those that were open, which are read and
+		// not answered.
 		const waiting = accounts.findIndex((by) => !WAITS || timesSent(by) === 0);
 		const cancelled = sent[waiting] ?? assert.fail("all are on connections that were open");
 		const due = sent.filter((hash) => hash !== cancelled);
@@ -160,7 +165,8 @@ test(
 		const first = await said();
 		if (adoptions().length === earlier)
 			assert.match(first, /another boost instance has it, and does not answer/);
-		// When its lease has run out. A request whose time ends meanwhile may cancel it, and a later one then says so.
+		// When its lease has run out. A request whose time ends meanwhile may cancel it, and a later
+		// one then says so.
 		const isAccepted = async () => /cancels it there as soon as|^cancelled$/.test(await said());
 		await until("the cancel is accepted", isAccepted).catch(() => assert.fail(`not cancelled: ${last}`));
 		await parts.fallbackWire.set(null);
@@ -172,7 +178,7 @@ test(
 		hanging.signal("SIGCONT");
 		const exit = await hanging.ended();
 		assert.equal(exit.code, 1);
-		assert.match(exit.stdout, /the store is another process's now, ending/);
+		assert.match(exit.stdout, /another process has the store, exiting/);
 		assert.equal(world.mined.has(cancelled), false);
 		const times = timesSent(accounts[waiting] as TestAccount);
 		assert.equal(times, before, `the fallback had it within ${systemClock.monotonic() - begun} ms`);

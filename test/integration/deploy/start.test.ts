@@ -1,5 +1,6 @@
-// The README's quick start and first transactions, the wallets' lines for curl and the searchers' bot, as they stand, on
-// what `npm start` starts; and what that says from its first second to its end. Only the ports are others.
+// The README's quick start and first transactions, the wallets' lines for curl and the searchers'
+// bot, as they stand, on what `npm start` starts; and what that says from its first second to its
+// end. Only the ports are others.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
@@ -132,7 +133,10 @@ function node(): RelayClient {
 	return new RelayClient(here("http://127.0.0.1:8545"));
 }
 
-/** Ends it as Ctrl-C in a terminal does: every process of its group gets the signal. Its last line says that it stops. */
+/**
+ * Ends it as Ctrl-C in a terminal does: every process of its group gets the signal. Its last line
+ * says that it stops.
+ */
 async function interrupted(one: LaunchedRelay): Promise<void> {
 	process.kill(-one.pid, "SIGINT");
 	const { stdout } = await one.ended();
@@ -159,7 +163,9 @@ async function assertBuilt(hash: string, number: number): Promise<readonly strin
 	return transactions;
 }
 
-/** Who sent this transaction, in the words of the line of `npm start` that says that it is mined. */
+/**
+ * Who sent this transaction, in the words of the line of `npm start` that says that it is mined.
+ */
 function minedBy(sent: string, of = run): Promise<string> {
 	const line = new RegExp(`${sent.slice(0, 10)}… {2}(.+): mined `);
 	return until("somebody says so", () => line.exec(of.stdout)?.[1]);
@@ -227,8 +233,8 @@ it("with ethers, then with viem", async () => {
 	const address = /^ {2}(0x\w{40}) {2}0x/m.exec(run.stdout)?.[1];
 	const count = async () => Number(await node().call("eth_getTransactionCount", [address, "latest"]));
 	for (const [library, program] of [
-		["ethers", snippet("README.md", "import { JsonRpcProvider")],
-		["viem", snippet("README.md", "import { createWalletClient")],
+		["ethers", snippet("docs/wallets.md", "import { JsonRpcProvider")],
+		["viem", snippet("docs/wallets.md", "import { createWalletClient")],
 	] as const) {
 		const before = await count();
 		const text = said(`"${process.execPath}" --input-type=module <<'END'\n${program}END`);
@@ -277,7 +283,8 @@ it("the searchers' bot: it bids on the swap, and the bid is mined right behind i
 	const [, bundle = "", block] = await until("the bid is in a block", () => {
 		const included = /^bundle (0x\w{64}) block (\d+): INCLUDED$/m.exec(terminal.text());
 		if (included !== null) return included;
-		// On a busy machine the bid comes too late for the swap's block, and the bot bids on the next one.
+		// On a busy machine the bid comes too late for the swap's block, and the bot bids on the next
+		// one.
 		if (receipts() === swaps) {
 			terminal.type(here(snippet("docs/searchers.md", "npx cast send")));
 			swaps += 1;

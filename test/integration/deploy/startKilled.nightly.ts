@@ -1,5 +1,5 @@
-// A relay with 100,000 pending and 50,000 archived transactions is killed in the middle of its start, several
-// times. The next start has them all.
+// A relay with 100,000 pending and 50,000 archived transactions is killed in the middle of its
+// start, several times. The next start has them all.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,4 +1,5 @@
-// `RELAYS=3 BOOSTS=2 npm start`: several relays and boosts on one PostgreSQL, from the addresses that it prints to its end.
+// `RELAYS=3 BOOSTS=2 npm start`: several relays and boosts on one PostgreSQL, from the addresses
+// that it prints to its end.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -35,7 +36,10 @@ async function readyOnes(names: readonly string[]): Promise<readonly string[]> {
 	return names.filter((_, i) => statuses[i] === 200);
 }
 
-/** Sends a transaction of the dev chain's first account to a boost, and returns its hash when it is mined. */
+/**
+ * Sends a transaction of the dev chain's first account to a boost, and returns its hash when it is
+ * mined.
+ */
 async function sent(boost: string): Promise<string> {
 	const key = /^ {2}0x\w{40} {2}(0x\w{64})$/m.exec(run.stdout)?.[1] ?? "";
 	const to = ["--rpc-url", `${urlOf(boost)}/fast`, "--private-key", key, "--value", "1ether", TO];

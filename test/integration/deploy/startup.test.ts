@@ -1,6 +1,7 @@
-// The start: a missing or bad setting is refused by name, with what was expected and an example, and no value is ever printed
-// that could be a secret; `--help`, `--print-config` and `--version`; a node of another chain, ports and folders that
-// are taken, and ports of their own for websockets and metrics.
+// The start: a missing or bad setting is refused by name, with what was expected and an example,
+// and no value is ever printed that could be a secret; `--help`, `--print-config` and `--version`;
+// a node of another chain, ports and folders that are taken, and ports of their own for websockets
+// and metrics.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-// A relay with LMDB that is stopped (SIGSTOP) for a minute, while the chain goes on for a dozen blocks, agrees with the chain when it
-// continues: nothing that was cancelled is sent, and a life takes as many blocks as at a relay that is not stopped.
+// A relay with LMDB that is stopped (SIGSTOP) for a minute, while the chain goes on for a dozen
+// blocks, agrees with the chain when it continues: nothing that was cancelled is sent, and a life
+// takes as many blocks as at a relay that is not stopped.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
-// docs/deploy/systemd: what the units run, set and allow, by systemd itself where it is installed, and the commands that install
-// them and upgrade, in a shell with fakes of the programs that change a machine.
+// docs/deploy/systemd: what the units run, set and allow, by systemd itself where it is installed,
+// and the commands that install them and upgrade, in a shell with fakes of the programs that change
+// a machine.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";

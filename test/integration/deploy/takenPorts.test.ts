@@ -1,5 +1,6 @@
-// A port that is taken, where there is a database: beside another process that has the store, and while the database is out. The
-// process names the setting and ends; it does not wait for what would not help.
+// A port that is taken, where there is a database: beside another process that has the store, and
+// while the database is out. The process names the setting and ends; it does not wait for what
+// would not help.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -50,7 +51,10 @@ const LAUNCHES: Readonly<Record<string, (env: Env) => LaunchedRelay>> = {
 	pair: (env) => launchPair({ env: { ...system.env, ...boostEnv(env) } }),
 };
 
-/** What is started, the setting of its port that is taken, how its database is, and which process reports it. */
+/**
+ * What is started, the setting of its port that is taken, how its database is, and which process
+ * reports it.
+ */
 type Case = readonly [string, string, keyof typeof databases, string];
 /** Each kind of process, each setting, and each state of the database. */
 const SHORT: readonly Case[] = [

@@ -1,5 +1,6 @@
-// Traces at a real HTTP server in a collector's place, from boost, the relay (or an edge and its core) as processes: one trace from
-// boost's request to each builder's answer, as an exact table, so that nothing else is told.
+// Traces at a real HTTP server in a collector's place, from boost, the relay (or an edge and its
+// core) as processes: one trace from boost's request to each builder's answer, as an exact table,
+// so that nothing else is told.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -1,5 +1,6 @@
-// A relay whose node is out at its start: its ports are open and say why it is not ready, it goes on by itself on the same ports
-// and connections when the node comes, and only a wrong chain or a taken port ends it.
+// A relay whose node is out at its start: its ports are open and say why it is not ready, it goes
+// on by itself on the same ports and connections when the node comes, and only a wrong chain or a
+// taken port ends it.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -138,7 +139,7 @@ test("what is wrong is in the log and /readyz, in the operator's words, and with
 	const ETH_RPC_URL = node.url.replace("//", "//user:secretsecret@");
 	const { relay, url } = await waiting("401", { ETH_RPC_URL });
 	const reason =
-		"the node gives no JSON-RPC answer: HTTP 401: it wants other credentials: look at the key or password in ETH_RPC_URL";
+		"the node gives no JSON-RPC answer: HTTP 401: it expects other credentials: check the key or password in ETH_RPC_URL";
 	assert.equal((await relay.logged(WAITS)).reason, reason);
 	const { checks } = (await (await fetch(`${url}/readyz`)).json()) as { checks: object };
 	assert.deepEqual(checks, { node: { ok: false, reason } });

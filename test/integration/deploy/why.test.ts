@@ -1,4 +1,5 @@
-// `npm run why -- <hash>`: for each way in which a transaction can end or wait, what the command says of it, asked from a real relay.
+// `npm run why -- <hash>`: for each way in which a transaction can end or wait, what the command
+// says of it, asked from a real relay.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -84,7 +85,7 @@ const CASES: readonly Case[] = [
 			/, by a path other than \/fast, at block /,
 			/ Its simulation failed for block \d+: execution reverted.* \(EXECUTION_REVERTED\)\. /,
 			/ It was sent to no builder\. /,
-			/What to do: wait, since it is tried again with each block, or cancel it\.$/,
+			/What to do: wait, as it is tried again with each block, or cancel it\.$/,
 		],
 	},
 	{
@@ -119,7 +120,7 @@ const CASES: readonly Case[] = [
 			/^It has not landed yet: it is waiting: an earlier transaction of the sender must go first\./,
 			/ It waits: an earlier nonce of its sender is missing\. /,
 			/ Its nonce is 2, and the next one of its sender on the chain is 0\. /,
-			/What to do: send the transaction with the missing nonce, or raise the fees of the held one, or cancel it\.$/,
+			/What to do: send the transaction with the missing nonce, or raise the fees of the unsent one, or cancel it\.$/,
 		],
 		not: /fee cap is/,
 	},
@@ -138,7 +139,7 @@ const CASES: readonly Case[] = [
 		},
 		landed: false,
 		says: [
-			/^It has not landed: it is expired: no block took it in time\./,
+			/^It has not landed: it is expired: no block included it in time\./,
 			/ It was sent to 2 builders: /,
 			/dev accepted it for blocks \d+ to \d+/,
 			/What to do: send it again, with a higher priority fee\.$/,
@@ -174,7 +175,7 @@ const CASES: readonly Case[] = [
 		},
 		landed: false,
 		says: [
-			/^It has not landed: it is replaced: another transaction of the sender took its nonce\./,
+			/^It has not landed: it is replaced: another transaction of the sender replaced it\./,
 			/ It was replaced by 0x[0-9a-f]{64}\. /,
 		],
 	},
@@ -247,7 +248,7 @@ const CASES: readonly Case[] = [
 		},
 		landed: true,
 		says: [
-			/^This server does not know it; .* It is in block \d+ nevertheless, so somebody else sent it to a builder\.$/,
+			/^This server does not know it; .* It is in block \d+ nevertheless, so another sender gave it to a builder\.$/,
 		],
 	},
 ];

@@ -1,6 +1,6 @@
-// Boost's pages in a real browser: what the fallback carries and what goes on when nobody answers, a failover as its operator and a
-// user see it, the operator's page; and errors of relay and boost, which are pages for a browser that navigates and JSON for
-// everybody else.
+// Boost's pages in a real browser: what the fallback carries and what goes on when nobody answers,
+// a failover as its operator and a user see it, the operator's page; and errors of relay and boost,
+// which are pages for a browser that navigates and JSON for everybody else.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -31,7 +31,12 @@ const ERRORS = [
 	["/nowhere", 404, "Nothing is here", "unknown path"],
 	["/fast", 405, "This address is for wallets", "expected one of POST, OPTIONS"],
 	["/tx/0x12", 400, "That is not right", "expected a transaction hash of 32 bytes as 0x hex"],
-	[`/tx/0x${"ab".repeat(32)}/events`, 404, "Nothing is here", "no transaction with this hash was seen here"],
+	[
+		`/tx/0x${"ab".repeat(32)}/events`,
+		404,
+		"Nothing is here",
+		"the relay has received no transaction with this hash",
+	],
 ] as const;
 
 let browser: Browser;
@@ -104,10 +109,10 @@ it("the transaction's page and status tell that it was seen in a block that is g
 	assert.equal(await page.locator("#exposed").isVisible(), false);
 	await users.system.chain.rpc("anvil_reorg", [1, []]);
 	await page.getByText("Sent to builders", { exact: true }).waitFor();
-	const note = `it was seen in block ${block}, which is gone, so it is public`;
+	const note = `it was seen in block ${block}, which has left the chain, so it is public`;
 	await page.getByText(`Note: ${note}`).waitFor();
 	await page.getByText("Everybody: everything, since it was in a block that is gone").waitFor();
-	await page.getByText(`Public now: it was seen in block ${block}, which is gone`).waitFor();
+	await page.getByText(`Public now: it was in block ${block}, which has left the chain`).waitFor();
 	const said = (await (await fetch(`${boost.url}/tx/${tx.hash}`)).json()) as { exposed?: object };
 	assert.deepEqual(said, await users.status(tx));
 	assert.match(JSON.stringify(said.exposed), new RegExp(note));
@@ -171,7 +176,8 @@ it("an operator forces a breaker, once the page has said what that does; by the 
 	);
 	await isSound(operator);
 	await fits(operator, "operator-asks-light");
-	// The default button cancels, as Escape does, and the focus returns to the button that opened the dialog.
+	// The default button cancels, as Escape does, and the focus returns to the button that opened the
+	// dialog.
 	for (const key of ["Enter", "Escape"]) {
 		await dialog.waitFor();
 		await page.keyboard.press(key);
@@ -233,7 +239,10 @@ it("no operator's page has a serious accessibility violation, in any colour sche
 	}
 });
 
-/** What nobody answers is an error in the console; nothing else is one, and everybody can use the page. */
+/**
+ * What nobody answers is an error in the console; nothing else is one, and everybody can use the
+ * page.
+ */
 async function isSoundInAnOutage({ faults, violations }: OpenPage): Promise<void> {
 	assert.deepEqual(
 		faults.filter((fault) => !fault.startsWith("Failed to load resource")),
@@ -242,7 +251,10 @@ async function isSoundInAnOutage({ faults, violations }: OpenPage): Promise<void
 	assert.deepEqual(await violations(), []);
 }
 
-/** Waits until a line of the life says so, behind a time of day or, where boost does not know that, a dash. */
+/**
+ * Waits until a line of the life says so, behind a time of day or, where boost does not know that,
+ * a dash.
+ */
 async function line(page: Page, text: string): Promise<void> {
 	await page
 		.locator("#life li")

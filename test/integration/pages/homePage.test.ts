@@ -1,5 +1,5 @@
-// The home page in a real browser: the RPC URL and the wallet, what each path shows to whom, the totals, and that it can be used by
-// everybody.
+// The home page in a real browser: the RPC URL and the wallet, what each path shows to whom, the
+// totals, and that it can be used by everybody.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,5 +1,6 @@
-// Markup in texts that strangers choose stays text on every page: a contract's revert reason, a builder's and a fallback's error,
-// a path; and every string that a server answers to a page's script.
+// Markup in texts that strangers choose stays text on every page: a contract's revert reason, a
+// builder's and a fallback's error, a path; and every string that a server answers to a page's
+// script.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -37,7 +38,10 @@ after(async () => {
 	await builder?.stop();
 });
 
-/** The page has no element of the markup, and its script did not run. Then the check is tried on an element that is there. */
+/**
+ * The page has no element of the markup, and its script did not run. Then the check is tried on an
+ * element that is there.
+ */
 async function isText({ page, close }: Pick<OpenPage, "page" | "close">, name: string): Promise<void> {
 	assert.deepEqual(await found(page), [0, false], name);
 	await page.evaluate(`document.body.insertAdjacentHTML("beforeend", "<img src=x>")`);

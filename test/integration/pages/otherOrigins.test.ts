@@ -1,5 +1,6 @@
-// Web pages of another origin than the relay's and boost's, in a real browser: a dapp whose tracing script adds headers of its
-// own to every request, a page without an origin, and what they can read of an answer.
+// Web pages of another origin than the relay's and boost's, in a real browser: a dapp whose tracing
+// script adds headers of its own to every request, a page without an origin, and what they can read
+// of an answer.
 
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
@@ -53,7 +54,10 @@ after(async () => {
 });
 
 const CALL = { jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] };
-/** Each costs as much as the limit grants in a second, so that a batch is over the limit however long it takes. */
+/**
+ * Each costs as much as the limit grants in a second, so that a batch is over the limit however
+ * long it takes.
+ */
 const EXPENSIVE = Array(100).fill({ ...CALL, method: "eth_call", params: [{ data: "0x" }, "latest"] });
 
 /** Fetches as a script of `where` does, or rejects with what the browser says. */

@@ -1,4 +1,5 @@
-// The relay's pages in a real browser: transactions followed as they happen, an account's refunds, and the operator's page.
+// The relay's pages in a real browser: transactions followed as they happen, an account's refunds,
+// and the operator's page.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -69,7 +70,7 @@ it("says why a transaction fails and what to do, and cancels it by its sender's 
 	await page.getByText("Failing", { exact: true }).waitFor();
 	await page.getByText("Why: execution reverted.").waitFor();
 	await page
-		.getByText("What you can do: wait, since it is tried again with each block, or cancel it.")
+		.getByText("What you can do: wait, as it is tried again with each block, or cancel it.")
 		.waitFor();
 	await isSound(opened);
 	await page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
@@ -225,7 +226,7 @@ it("the operator's page shows pool, builders, node, store and searchers as they 
 	assert.match((await shown("oldest")) ?? "", /^\d+ s$/);
 	const role = isEdge ? "is an edge: it asks the core" : "is the core: it decides";
 	assert.equal(await shown("role"), role);
-	assert.equal(await shown("edges"), `${isEdge ? 1 : 0} connected with the core`);
+	assert.equal(await shown("edges"), `${isEdge ? 1 : 0} connected to the core`);
 	assert.match(
 		(await shown("builders")) ?? "",
 		/^dev(took the last one), \d+ s ago, in \d+(\.\d)? ms; 0 waiting; bidders have records here$/,

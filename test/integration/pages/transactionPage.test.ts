@@ -1,5 +1,5 @@
-// The relay's page of a transaction in a real browser, state by state: what is not known, who can see a pending one, its times, its
-// bids, what replaced it, and who may cancel it.
+// The relay's page of a transaction in a real browser, state by state: what is not known, who can
+// see a pending one, its times, its bids, what replaced it, and who may cancel it.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -143,7 +143,7 @@ it("bids are told with the block; the refund stands out, and what is public lead
 	for (const value of [10n ** 16n, 10n ** 15n]) {
 		const { backrun } = await fixture.offer(target, value);
 		await fixture.holds(target, backrun);
-		await row(page, "bids", "told when it is mined");
+		await row(page, "bids", "shown when it is mined");
 	}
 	const block = await fixture.system.nextBlock();
 	await page.getByText("You got back").waitFor();
@@ -205,7 +205,9 @@ it("which builders have a shared one behind a hidden one is not told", async () 
 	const opened = await open(shared.hash);
 	const seen = opened.page.locator("#visible");
 	await seen.getByText("Searchers: sender, recipient, amount and call data").waitFor();
-	await seen.getByText("Builders: everything; which ones have it is not told", { exact: true }).waitFor();
+	await seen
+		.getByText("Builders: everything; the page does not show which ones have it", { exact: true })
+		.waitFor();
 	await isSound(opened);
 	await opened.close();
 });

@@ -1,5 +1,6 @@
-// Two searchers of the leak test of the relay: one's backruns, whose bytes, names and amounts resemble no other text, win, lose,
-// are refused and are cancelled. The other one, a rival who knows or guesses every hash, looks at all that he can.
+// Two searchers of the leak test of the relay: one's backruns, whose bytes, names and amounts
+// resemble no other text, win, lose, are refused and are cancelled. The other one, a rival who
+// knows or guesses every hash, looks at all that he can.
 
 import assert from "node:assert/strict";
 import { Transaction } from "ethers";
@@ -76,7 +77,10 @@ export class BidCanaries {
 		return new BidCanaries(client, watch, own, rival);
 	}
 
-	/** Submits the targets, and bids on them for block `number`. `isOut` is asked until the builders have all that is due. */
+	/**
+	 * Submits the targets, and bids on them for block `number`. `isOut` is asked until the builders
+	 * have all that is due.
+	 */
 	async bid(number: number, isOut: (raws: readonly string[]) => boolean): Promise<void> {
 		const [first, second] = [targets[0].hash, targets[1].hash];
 		const guessed = [

@@ -1,6 +1,7 @@
-// No secret leaves boost. Transactions, keys and credentials that resemble no other text go through it while both its upstreams
-// and its node fail in every way and quote them. Then each output, with the log at its most verbose, is compared with a table of
-// the secrets that it is documented to show.
+// No secret leaves boost. Transactions, keys and credentials that resemble no other text go through
+// it while both its upstreams and its node fail in every way and quote them. Then each output, with
+// the log at its most verbose, is compared with a table of the secrets that it is documented to
+// show.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -62,7 +63,9 @@ const RELAY_FAULTS: readonly WireFault[] = [
 	{ kind: "late", ms: 2_000 },
 ];
 
-/** Each output, and the secrets that it is documented to show. It shows none of the other columns. */
+/**
+ * Each output, and the secrets that it is documented to show. It shows none of the other columns.
+ */
 const TABLE: Readonly<Record<string, readonly Column[]>> = {
 	"answers while all is healthy": [],
 	"answers to bad requests": [],

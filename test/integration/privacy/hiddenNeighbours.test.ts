@@ -1,6 +1,6 @@
-// A searcher who knows the hash of a shared transaction must not see its sender's private ones. The same life of a
-// shared transaction is repeated with and without private transactions before it, behind it or in its place;
-// everything the searcher can read must be the same, to the byte.
+// A searcher who knows the hash of a shared transaction must not see its sender's private ones. The
+// same life of a shared transaction is repeated with and without private transactions before it,
+// behind it or in its place; everything the searcher can read must be the same, to the byte.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -46,7 +46,10 @@ async function hide(path: string, tx: Signed, stage: string): Promise<void> {
 	await fixture.reaches(tx, stage);
 }
 
-/** Waits until builders have answered all that was on its way to them; who was asked may be told to nobody. */
+/**
+ * Waits until builders have answered all that was on its way to them; who was asked may be told to
+ * nobody.
+ */
 async function quiet(): Promise<void> {
 	await until("all is answered", async () => {
 		const text = await metricsOf(fixture.system.core.url);
@@ -60,7 +63,10 @@ async function takeBack(tx: Signed): Promise<void> {
 	await quiet();
 }
 
-/** Waits until `builders` (both unless given) have answered what `tx` was sent to them for the next block. */
+/**
+ * Waits until `builders` (both unless given) have answered what `tx` was sent to them for the next
+ * block.
+ */
 async function answered(tx: Signed, ...builders: readonly string[]): Promise<void> {
 	await fixture.waitUntilSent(tx, builders.length === 0 ? {} : { builders });
 	await quiet();
@@ -106,7 +112,10 @@ function runs(
 	return Object.fromEntries(Object.entries(hidden).map(([what, one]) => [what, () => life(one)]));
 }
 
-/** Another one takes its place, and is not shared: what is not likely to be backrun is not, whatever its path. */
+/**
+ * Another one takes its place, and is not shared: what is not likely to be backrun is not, whatever
+ * its path.
+ */
 const replacing =
 	(path: string, end: Hidden = nothing): Hidden =>
 	async (life) => {

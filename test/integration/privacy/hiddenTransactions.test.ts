@@ -1,6 +1,7 @@
-// Nobody learns that a private transaction exists. Bids and cancels by a stranger are tried in every way on hashes of every kind of
-// transaction and on an unknown hash; answers, notifications and calls to the node are the same for all. How long answers take is
-// in hiddenTransactions.nightly.ts, and rate limits in bidRateLimit.test.ts.
+// Nobody learns that a private transaction exists. Bids and cancels by a stranger are tried in
+// every way on hashes of every kind of transaction and on an unknown hash; answers, notifications
+// and calls to the node are the same for all. How long answers take is in
+// hiddenTransactions.nightly.ts, and rate limits in bidRateLimit.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -90,7 +91,10 @@ function stateCalls(): readonly number[] {
 	return STATE_CALLS.map((method) => system.node?.calls(method).length ?? Number.NaN);
 }
 
-/** The text of an answer to a call by HTTP, with its status and headers; hash, date and the request's id are left out. */
+/**
+ * The text of an answer to a call by HTTP, with its status and headers; hash, date and the
+ * request's id are left out.
+ */
 async function ask(
 	hash: string,
 	headers: Readonly<Record<string, string>> = {},
@@ -418,7 +422,8 @@ describe("a searcher who asks for a private transaction", () => {
 		const place = `0x${"b7".repeat(20)}`;
 		const reason = `0x${Buffer.from(REASON).toString("hex")}`;
 		await chain.rpc("anvil_setCode", [place, gate(reason)]);
-		// Each private link sets the gate that its shared one goes through: open for the one, shut for the other.
+		// Each private link sets the gate that its shared one goes through: open for the one, shut for
+		// the other.
 		for (const [account, set, stage] of [
 			[52, 1, "BROADCAST"],
 			[57, 0, "SIMULATION_FAILED"],

@@ -1,5 +1,5 @@
-// A pending transaction is in no mempool, whatever its path, stage and age: the node's pool is watched
-// throughout, and nothing that the relay asks of the node holds a signed transaction.
+// A pending transaction is in no mempool, whatever its path, stage and age: the node's pool is
+// watched throughout, and nothing that the relay asks of the node holds a signed transaction.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,4 +1,5 @@
-// Request bodies with a raw transaction that are refused, each for another reason: no refusal may quote it.
+// Request bodies with a raw transaction that are refused, each for another reason: no refusal may
+// quote it.
 
 type Param = unknown;
 

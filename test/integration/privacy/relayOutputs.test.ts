@@ -1,6 +1,7 @@
-// No secret leaves the relay. Transactions, bids, keys and credentials that resemble no other text go through every path and
-// every end, while builders and the node fail and quote them. Then each output, with the log at its most verbose, is compared
-// with a table of the secrets that it is documented to show.
+// No secret leaves the relay. Transactions, bids, keys and credentials that resemble no other text
+// go through every path and every end, while builders and the node fail and quote them. Then each
+// output, with the log at its most verbose, is compared with a table of the secrets that it is
+// documented to show.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -69,7 +70,9 @@ type Column =
 	| "losing bid"
 	| "winning bid";
 
-/** Each output, and the secrets that it is documented to show. It shows none of the other columns. */
+/**
+ * Each output, and the secrets that it is documented to show. It shows none of the other columns.
+ */
 const TABLE: Readonly<Record<string, readonly Column[]>> = {
 	"answers to submissions": [],
 	"answers to waits": [],
@@ -282,7 +285,8 @@ async function scenario(): Promise<void> {
 	await searchers.lookLater();
 	await lookAround();
 
-	// Their users cancel the first ones when blocks hold them; others with their nonces are mined instead of the second ones.
+	// Their users cancel the first ones when blocks hold them; others with their nonces are mined
+	// instead of the second ones.
 	for (const { tx } of await users.onAllPaths("cancelled and mined")) await users.cancel(tx);
 	await users.onAllPaths("dropped");
 	await users.onAllPaths("expired");

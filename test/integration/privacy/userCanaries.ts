@@ -1,5 +1,6 @@
-// Users of the leak test of the relay: they submit transactions whose bytes resemble no other text, wait for them, cancel and
-// replace them, and follow each to its end. All that they receive goes to the watch.
+// Users of the leak test of the relay: they submit transactions whose bytes resemble no other text,
+// wait for them, cancel and replace them, and follow each to its end. All that they receive goes to
+// the watch.
 
 import assert from "node:assert/strict";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
@@ -67,7 +68,10 @@ export class UserCanaries {
 		for (let i = 0; i < FEEDS; i++) this.#feeds.push(await FeedClient.open(this.#url.replace("http", "ws")));
 	}
 
-	/** Transactions on each path that are cancelled by their user, by a signature and softly, after others have failed to. */
+	/**
+	 * Transactions on each path that are cancelled by their user, by a signature and softly, after
+	 * others have failed to.
+	 */
 	async cancelSome(): Promise<void> {
 		const place = "answers to cancels";
 		for (const { tx } of await this.onAllPaths("cancelled")) {
@@ -91,7 +95,9 @@ export class UserCanaries {
 		}
 	}
 
-	/** Transactions on each path whose replacement is first refused for its fees, and then accepted. */
+	/**
+	 * Transactions on each path whose replacement is first refused for its fees, and then accepted.
+	 */
 	async replaceSome(): Promise<void> {
 		for (const { actor, path } of await this.onAllPaths("replaced")) {
 			await this.submit(actor.sign({ data: CALLDATA, value: 2n }).raw, path);
@@ -144,7 +150,8 @@ export class UserCanaries {
 		assert.equal(stream.status, 200);
 		const canary = { what, path, actor: by, tx, stream };
 		this.all.push(canary);
-		// A subscription would mix the failing one's events, which show call data, with those that never do.
+		// A subscription would mix the failing one's events, which show call data, with those that
+		// never do.
 		if (what === FAILING) {
 			await this.#fixture.reaches(tx, "SIMULATION_FAILED");
 			return canary;

@@ -1,5 +1,5 @@
-// Several relays on one database, as processes: each serves, one decides, and the next one takes over. How long that takes is
-// judged by test/scale/takeover.nightly.ts.
+// Several relays on one database, as processes: each serves, one decides, and the next one takes
+// over. How long that takes is judged by test/scale/takeover.nightly.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -140,8 +140,8 @@ test("the second relay on a database is ready, as an edge of the first one", asy
 			["edge", firstTerm],
 		],
 	);
-	assert.deepEqual(roleLines(core, firstTerm), ["this relay is the core: 1"]);
-	assert.deepEqual(roleLines(edge, firstTerm), ["connected with the core: 1"]);
+	assert.deepEqual(roleLines(core, firstTerm), ["became the core: 1"]);
+	assert.deepEqual(roleLines(edge, firstTerm), ["connected to the core: 1"]);
 });
 
 test("a submission to the edge is the core's, and is shown by both", async () => {
@@ -286,17 +286,17 @@ test("a core that is drained is followed by the next one", async () => {
 });
 
 test("each change of the core has one line in each relay's log, with the term, and neither address nor secret", async () => {
-	const ended = "the connection with the core has ended: looking for the next one";
+	const ended = "connection to the core ended, looking for the next core";
 	assert.deepEqual(
 		standing.map((one) => roleLines(one, firstTerm)),
 		[
-			["this relay is the core: 1"],
+			["became the core: 1"],
 			// It gave the second term away, and served as an edge of the next core until its end.
 			[
-				...["connected with the core: 1", `${ended}: 1`, "this relay is the core: 2"],
-				...["not the core any more: 2", "connected with the core: 3"],
+				...["connected to the core: 1", `${ended}: 1`, "became the core: 2"],
+				...["no longer the core: 2", "connected to the core: 3"],
 			],
-			["connected with the core: 2", `${ended}: 2`, "this relay is the core: 3"],
+			["connected to the core: 2", `${ended}: 2`, "became the core: 3"],
 		],
 	);
 	const reader = new HolderReader(
@@ -334,17 +334,14 @@ test("an edge that can't reach the core where that says it is tells so, once in 
 	const lone = { url: `http://127.0.0.1:${here.port}` };
 	const lost = await startRelay({ DATABASE_URL: other }, false);
 	const trouble = `the relay of term ${(await infoOf(lone)).term} does not answer at its INTERNAL_URL`;
-	await until("it says why", async () => (await storeTrouble(lost)) === `no core can be reached: ${trouble}`);
-	assert.equal((await lost.process.logged("no core can be reached")).reason, trouble);
+	await until("it says why", async () => (await storeTrouble(lost)) === `no core reachable: ${trouble}`);
+	assert.equal((await lost.process.logged("no core reachable")).reason, trouble);
 	const asked = await lost.client.ask("eth_sendRawTransaction", [signed().raw]);
 	assert.deepEqual([asked.error?.code, asked.error?.data], [-32603, { reason: "no core" }]);
 	const stream = await EventStreamReader.open(`${lost.url}/tx/0x${"ab".repeat(32)}/events`);
 	assert.equal(await stream.over(), "end");
-	assert.deepEqual(
-		[stream.status, stream.text],
-		[200, "retry: 1000\n\n: no core can be reached, try again\n\n"],
-	);
-	const said = lost.process.logs().filter(({ msg }) => msg === "no core can be reached");
+	assert.deepEqual([stream.status, stream.text], [200, "retry: 1000\n\n: no core reachable, try again\n\n"]);
+	const said = lost.process.logs().filter(({ msg }) => msg === "no core reachable");
 	assert.equal(said.length, 1);
 	const { role, core: unknown, node } = await operatorState(lost);
 	assert.deepEqual([role, unknown, node.answerMs === null], ["edge", null, false]);

@@ -1,5 +1,6 @@
-// The machine of the relay that decides is paused, and none of its clocks notices. Meanwhile another relay takes over, a user cancels
-// there, and that relay ends. The first one must send nothing when it wakes up, also before the database answers it.
+// The machine of the relay that decides is paused, and none of its clocks notices. Meanwhile
+// another relay takes over, a user cancels there, and that relay ends. The first one must send
+// nothing when it wakes up, also before the database answers it.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

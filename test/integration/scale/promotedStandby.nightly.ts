@@ -1,6 +1,7 @@
-// The standby of a real PostgreSQL is promoted under load when the primary is killed, while a core and an edge run: what it had is there,
-// which is all with synchronous replication, no two relays are the core at once, and no end is wrong. With asynchronous replication it
-// lacks the last moments, and they alone may be lost.
+// The standby of a real PostgreSQL is promoted under load when the primary is killed, while a core
+// and an edge run: what it had is there, which is all with synchronous replication, no two relays
+// are the core at once, and no end is wrong. With asynchronous replication it lacks the last
+// moments, and they alone may be lost.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -122,7 +123,10 @@ class Pair {
 	}
 }
 
-/** Submissions to some relays, one after another at each, and cancels of some. What is refused is tried again. */
+/**
+ * Submissions to some relays, one after another at each, and cancels of some. What is refused is
+ * tried again.
+ */
 class Load {
 	/** Wanted: acknowledged and not cancelled. */
 	readonly wanted: Signed[] = [];
@@ -184,7 +188,10 @@ class Load {
 	}
 }
 
-/** Looks at all relays at once, again and again, and counts how often more than one was ready as the core. */
+/**
+ * Looks at all relays at once, again and again, and counts how often more than one was ready as the
+ * core.
+ */
 class Watch {
 	cores = 0;
 	double = 0;
@@ -276,7 +283,10 @@ for (const how of ["synchronous", "asynchronous", "no"] as const) {
 		const watch = new Watch(urls);
 		const load = new Load(urls, await crowd());
 		await load.grows();
-		/** Pending at the standby, and cancelled at the primary alone: not sent by the core that knows, but by the next one. */
+		/**
+		 * Pending at the standby, and cancelled at the primary alone: not sent by the core that knows,
+		 * but by the next one.
+		 */
 		const late: Signed[] = [];
 		if (how === "asynchronous") {
 			load.isApart = true;

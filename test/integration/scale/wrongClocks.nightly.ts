@@ -1,7 +1,7 @@
-// The clock of the core, of an edge or of boost before it is hours or days off, in both directions: while the
-// process runs until somebody sets it right, and in the nightly run from its start too. Ages go by the
-// chain's time, so users notice nothing: only a read whose signature has an end may be refused, with the time
-// that the process has. A right clock is the control.
+// The clock of the core, of an edge or of boost before it is hours or days off, in both directions:
+// while the process runs until somebody sets it right, and in the nightly run from its start too.
+// Ages go by the chain's time, so users notice nothing: only a read whose signature has an end may
+// be refused, with the time that the process has. A right clock is the control.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -142,7 +142,10 @@ async function mineEmpty(): Promise<void> {
 	await system.chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + 1 }]);
 }
 
-/** The same, and waits until both relays have handled it: with it they look at what has ended, or is old. */
+/**
+ * The same, and waits until both relays have handled it: with it they look at what has ended, or is
+ * old.
+ */
 async function passBlock(): Promise<void> {
 	await mineEmpty();
 	const number = await headNumber();
@@ -167,8 +170,8 @@ async function sent({ nonce = 0, replaced }: { nonce?: number; replaced?: Sent }
 }
 
 /**
- * A transaction that boost has acknowledged and cancelled: for its address, or by its sender's signature
- * from anywhere.
+ * A transaction that boost has acknowledged and cancelled: for its address, or by its sender's
+ * signature from anywhere.
  */
 async function cancelled(isSigned: boolean): Promise<Sent> {
 	const tx = await sent();
@@ -188,8 +191,8 @@ function blocksOf({ raw }: Sent): readonly number[] {
 }
 
 /**
- * Waits until the builder has each for the next block; it has got them for no block but those that were
- * next meanwhile.
+ * Waits until the builder has each for the next block; it has got them for no block but those that
+ * were next meanwhile.
  */
 async function areOut(...txs: readonly Sent[]): Promise<void> {
 	const next = (await headNumber()) + 1;
@@ -208,7 +211,8 @@ async function areAll(stage: string, ...txs: readonly Sent[]): Promise<void> {
 }
 
 /**
- * A read whose signature is good for ten minutes: answered, or refused with the time that some process has.
+ * A read whose signature is good for ten minutes: answered, or refused with the time that some
+ * process has.
  */
 async function reads({ by }: Sent, offMs: number): Promise<void> {
 	for (const { url } of [first, second, boost]) {
@@ -291,8 +295,8 @@ async function followed({ hash }: Sent, type: string, since?: string): Promise<s
 }
 
 /**
- * Checks that the page of its events has them in order of time, deliveries aside. Of a transaction that no builder had only the end is
- * kept.
+ * Checks that the page of its events has them in order of time, deliveries aside. Of a transaction
+ * that no builder had only the end is kept.
  */
 async function isInOrder({ hash }: Sent, last: string): Promise<void> {
 	for (const { client } of [boost, second, first]) {

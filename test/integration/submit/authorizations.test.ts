@@ -1,5 +1,5 @@
-// Authorizations (EIP-7702) use up the rate limit of who sends them, by whatever method, at the relay and through boost: who has
-// signed them may have to be recovered.
+// Authorizations (EIP-7702) use up the rate limit of who sends them, by whatever method, at the
+// relay and through boost: who has signed them may have to be recovered.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";

@@ -1,6 +1,7 @@
-// The whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get, what is mined, and
-// what clients are shown. Blobs as ethers and viem make them today (one proof a blob; with content in the nightly run) go out with cell
-// proofs; what proves nothing is refused. Each fault of a sidecar has its row in test/contract/blobsGeth.test.ts.
+// The whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that
+// builders get, what is mined, and what clients are shown. Blobs as ethers and viem make them today
+// (one proof a blob; with content in the nightly run) go out with cell proofs; what proves nothing
+// is refused. Each fault of a sidecar has its row in test/contract/blobsGeth.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -33,7 +34,8 @@ const wrong = { ...zeros.v0, proofs: real.v0.proofs.slice(0, 1) };
 before(async () => {
 	system = await startSystem({
 		builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }],
-		// The tests compare all bytes of a sidecar, and go-ethereum checks its proofs in blobsGeth.test.ts.
+		// The tests compare all bytes of a sidecar, and go-ethereum checks its proofs in
+		// blobsGeth.test.ts.
 		builder: { checksBlobs: sized(false, true) },
 	});
 	fixture = new RelayFixture(system);
@@ -49,7 +51,9 @@ const FEES = { maxFeePerGas: "0x4a817c800", maxPriorityFeePerGas: "0x3b9aca00" }
 const PRICE = { maxFeePerGas: "0x2540be400", maxPriorityFeePerGas: "0x2540be400" };
 const BLOB_FEE = { maxFeePerBlobGas: "0xb2d05e00" };
 
-/** Each with what `eth_getTransactionByHash` must show of its type, beside what is the same for all. */
+/**
+ * Each with what `eth_getTransactionByHash` must show of its type, beside what is the same for all.
+ */
 const ROWS: readonly {
 	readonly name: string;
 	readonly options: Omit<TxOptions, "by">;
@@ -230,7 +234,9 @@ describe("what only one type has", () => {
 	});
 });
 
-/** `raw`, of which ethers says that it has one proof a blob, as ethers writes it with cell proofs. */
+/**
+ * `raw`, of which ethers says that it has one proof a blob, as ethers writes it with cell proofs.
+ */
 function withCellProofs(raw: string): string {
 	const tx = Transaction.from(raw);
 	assert.equal(tx.blobWrapperVersion, null);

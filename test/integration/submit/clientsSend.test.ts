@@ -1,6 +1,7 @@
-// The clients that wallets are built on send a transaction by the relay and see it mined, on a chain whose blocks come
-// by real time. Nothing is set in them for us: the relay looks like any node to them. The README's own lines for cast, ethers
-// and viem are run by test/integration/deploy/start.test.ts.
+// The clients that wallets are built on send a transaction by the relay and see it mined, on a
+// chain whose blocks come by real time. Nothing is set in them for us: the relay looks like any
+// node to them. The README's own lines for cast, ethers and viem are run by
+// test/integration/deploy/start.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -77,7 +78,9 @@ test("viem over a websocket on /fast: sendRawTransaction and its receipt", async
 	await assertBuilt(hash, Number(receipt.blockNumber));
 });
 
-/** The dev builder built it, from what the relay had sent it, in the block that the client was told. */
+/**
+ * The dev builder built it, from what the relay had sent it, in the block that the client was told.
+ */
 async function assertBuilt(hash: string | undefined, number: number | undefined): Promise<void> {
 	// The chain shows the block a moment before the builder has written down what it built.
 	const block = await until("the builder's record of the block", () =>

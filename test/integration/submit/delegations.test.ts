@@ -1,7 +1,8 @@
-// Accounts with a delegation (EIP-7702), and authorizations in others' transactions. Who has a delegation
-// sends and cancels like anybody, and a soft cancel runs none of its code. An authorization that uses the
-// nonce of a pending transaction ends it, at relay and boost, until its block leaves the chain. Accounts
-// without, and authorizations that take no effect, are the controls.
+// Accounts with a delegation (EIP-7702), and authorizations in others' transactions. Who has a
+// delegation sends and cancels like anybody, and a soft cancel runs none of its code. An
+// authorization that uses the nonce of a pending transaction ends it, at relay and boost, until its
+// block leaves the chain. Accounts without, and authorizations that take no effect, are the
+// controls.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -34,8 +35,8 @@ before(async () => {
 after(() => boosted?.stop());
 
 /**
- * A transaction of somebody else that carries authorizations of these accounts, with the nonces that they
- * have signed.
+ * A transaction of somebody else that carries authorizations of these accounts, with the nonces
+ * that they have signed.
  */
 async function authorizing(...signers: readonly (readonly [Actor, bigint])[]): Promise<Signed> {
 	const authorizations = signers.map(([{ account }, nonce]) => ({ by: account, address: emitter, nonce }));

@@ -1,5 +1,6 @@
-// Each row of the table of submission endpoints before builders of three kinds: what each builder's own record says it was
-// sent, when and how; also where builders are marked otherwise or in trouble, and where the node simulates nothing.
+// Each row of the table of submission endpoints before builders of three kinds: what each builder's
+// own record says it was sent, when and how; also where builders are marked otherwise or in
+// trouble, and where the node simulates nothing.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -34,7 +35,10 @@ before(async () => {
 });
 after(() => system.stop());
 
-/** The param of a delivery of `tx` to a builder of the name, as the interface and the decisions want it. */
+/**
+ * The param of a delivery of `tx` to a builder of the name, as the interface and the decisions want
+ * it.
+ */
 function expectedParam(builder: string, tx: Signed, block: number, mayRevert: boolean, uuid: string | null) {
 	const number = `0x${block.toString(16)}`;
 	if (builder === "share") {
@@ -238,7 +242,7 @@ describe("Flashbots' query parameters", () => {
 		const tx = (await fixture.actor()).sign();
 		const address = `0x${"ab".repeat(20)}`;
 		for (const [target, message] of [
-			[`/fast?refund=${address}:50`, "refund: expected 90 percent, as of every refund"],
+			[`/fast?refund=${address}:50`, "refund: expected 90 percent, as for every refund"],
 			["/fast?blockRange=5", "blockRange: expected 25, as for every transaction"],
 			["/fast?builder=nobody", "builder: expected the name of a builder that this path sends to"],
 			["/fullprivacy?builder=plain", "builder: expected the name of a builder that this path sends to"],
@@ -312,7 +316,8 @@ describe("/fullprivacy", () => {
 			await fixture.submit("/fast", open);
 			await fixture.waitUntilSent(open);
 			assert.deepEqual(fixture.deliveries(fixture.builder("open"), hidden), []);
-			// The only builder that builds may not have it: so it stays out of the block, and goes out for the next.
+			// The only builder that builds may not have it: so it stays out of the block, and goes out
+			// for the next.
 			await fixture.system.nextBlock();
 			assert.deepEqual([await fixture.receipt(hidden), (await fixture.receipt(open))?.ok], [null, true]);
 			await fixture.waitUntilSent(hidden, { builders: ["quiet", "share"] });
@@ -410,7 +415,8 @@ describe("a builder in trouble", () => {
 				assert.equal(told.answer, answer, name);
 			}
 			assert.equal(JSON.stringify(await fixture.events(tx)).includes("secret words"), false);
-			// Whoever hangs for good has its connections closed in the end: only then, or at its deadline, it is told.
+			// Whoever hangs for good has its connections closed in the end: only then, or at its
+			// deadline, it is told.
 			await fixture.builder("hangs").stop();
 			await fixture.event(
 				tx,

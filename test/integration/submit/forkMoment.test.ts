@@ -1,5 +1,6 @@
-// A fork begins while transactions are pending that its rules do not allow: they are told so and held on each path, what is new is
-// judged by the new rules, and a replacement that they allow is mined. The node is an anvil whose eth_config is the test's.
+// A fork begins while transactions are pending that its rules do not allow: they are told so and
+// held on each path, what is new is judged by the new rules, and a replacement that they allow is
+// mined. The node is an anvil whose eth_config is the test's.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -24,7 +25,10 @@ before(async () => {
 });
 after(() => system.stop());
 
-/** The node announces the fork, which the relay learns within a hundred blocks; returns its time in seconds. */
+/**
+ * The node announces the fork, which the relay learns within a hundred blocks; returns its time in
+ * seconds.
+ */
 async function announced(): Promise<number> {
 	const head = (await system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as { timestamp: string };
 	const since = Number(head.timestamp) + 100_000;

@@ -1,7 +1,7 @@
-// A builder that accepts connections and never answers, for some blocks, and in the nightly run for an hour
-// of them; the time is moved by hand. What it takes stays bounded: connections, its queue, memory. Nothing
-// counts as sent to it that it has not acknowledged, and when it answers again it gets what is current alone.
-// A builder that answers is the control, beside it in every block.
+// A builder that accepts connections and never answers, for some blocks, and in the nightly run for
+// an hour of them; the time is moved by hand. What it takes stays bounded: connections, its queue,
+// memory. Nothing counts as sent to it that it has not acknowledged, and when it answers again it
+// gets what is current alone. A builder that answers is the control, beside it in every block.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -97,8 +97,8 @@ async function answers(answer: string): Promise<number> {
 }
 
 /**
- * Waits until the answering builder has got each of `txs` once for the next block, and nothing for another
- * one; the block.
+ * Waits until the answering builder has got each of `txs` once for the next block, and nothing for
+ * another one; the block.
  */
 async function allHaveArrived(txs: readonly Signed[]): Promise<number> {
 	const next = (await fixture.head()) + 1;

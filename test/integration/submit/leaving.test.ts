@@ -1,5 +1,6 @@
-// A builder that refuses connections is sent nothing. A transaction for this builder alone stays PENDING, and becomes BROADCAST when the
-// relay can write a request. A builder that listens is the control.
+// A builder that refuses connections is sent nothing. A transaction for this builder alone stays
+// PENDING, and becomes BROADCAST when the relay can write a request. A builder that listens is the
+// control.
 
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";

@@ -1,6 +1,7 @@
-// Chains of one account's nonces, with gaps and with links that came on different paths: to which builders each link is
-// sent, when and in which order; the cap on a chain; and what becomes of the rest when a link is cancelled, expires, is
-// replaced, fails or is overtaken: it waits, unsent and without ageing, says why, and goes on when the gap closes.
+// Chains of one account's nonces, with gaps and with links that came on different paths: to which
+// builders each link is sent, when and in which order; the cap on a chain; and what becomes of the
+// rest when a link is cancelled, expires, is replaced, fails or is overtaken: it waits, unsent and
+// without ageing, says why, and goes on when the gap closes.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -148,7 +149,8 @@ describe("/fullprivacy in a chain", () => {
 		await fixture.passBlock();
 		await fixture.fence();
 		for (const tx of [hidden, behind, last]) assertNeverSent(tx, [fixture.builder("other")]);
-		// A public transaction with the nonce of the first, and one with that of the hidden: what is behind is free.
+		// A public transaction with the nonce of the first, and one with that of the hidden: what is
+		// behind is free.
 		for (const nonce of [0, 1]) await fixture.publish(actor.sign({ nonce, value: 5n }));
 		await fixture.passBlock();
 		for (const tx of [before, hidden]) await fixture.reaches(tx, "DROPPED");

@@ -1,5 +1,5 @@
-// A node, or the balancer before it, that refuses to simulate in one moment and simulates in the next: no bid, bundle or
-// transaction misses its block for it.
+// A node, or the balancer before it, that refuses to simulate in one moment and simulates in the
+// next: no bid, bundle or transaction misses its block for it.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
@@ -33,9 +33,10 @@ after(() => fixture.system.stop());
 afterEach(() => fixture.system.node?.setRule(null));
 
 /**
- * The node refuses this many requests with each method by which it simulates; returns how many it is still to refuse. `from`:
- * only those that simulate this account's transactions, so that what is simulated meanwhile for others, and what the relay asks to
- * know what the node can do, does not use them up.
+ * The node refuses this many requests with each method by which it simulates; returns how many it
+ * is still to refuse. `from`: only those that simulate this account's transactions, so that what is
+ * simulated meanwhile for others, and what the relay asks to know what the node can do, does not
+ * use them up.
  */
 function refuses(refusal: Refusal, times: number, from = ""): () => number {
 	const left = new Map([
@@ -130,7 +131,8 @@ describe("a node that runs one of a bid's simulations in the state of a later bl
 		fixture.system.node?.setRule({
 			async answer(method, params) {
 				if (block !== 0 || !isWithoutBackrun(method, params)) return undefined;
-				// The relay sees the block before the answer: a bid that is placed before would be for that block.
+				// The relay sees the block before the answer: a bid that is placed before would be for that
+				// block.
 				block = await fixture.mineUnseen();
 				await fixture.seesHead(block);
 				return undefined;

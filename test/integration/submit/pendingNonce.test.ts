@@ -1,6 +1,7 @@
-// The pending nonce, as ethers, viem and cast read it, through submissions in any order, replacements, cancels, blocks,
-// reorganisations, restarts, public transactions and a node that fails: it counts exactly what is pending without a gap,
-// or is an error; and `latest` is the node's.
+// The pending nonce, as ethers, viem and cast read it, through submissions in any order,
+// replacements, cancels, blocks, reorganisations, restarts, public transactions and a node that
+// fails: it counts exactly what is pending without a gap, or is an error; and `latest` is the
+// node's.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -42,7 +43,10 @@ function chainOf(actor: Actor, length: number): Signed[] {
 	return Array.from({ length }, (_, nonce) => actor.sign({ nonce }));
 }
 
-/** Submits the transaction with each of `nonces` in turn; behind each the pending nonce is the one beside it. */
+/**
+ * Submits the transaction with each of `nonces` in turn; behind each the pending nonce is the one
+ * beside it.
+ */
 async function submitted(actor: Actor, path: string, ...steps: (readonly [number, number])[]): Promise<void> {
 	for (const [nonce, pending] of steps) {
 		await fixture.submit(path, actor.sign({ nonce }));
@@ -210,7 +214,10 @@ describe("blocks", () => {
 	});
 });
 
-/** The last `depth` blocks go, as many others come; each of `mined` is in the block behind so many others. */
+/**
+ * The last `depth` blocks go, as many others come; each of `mined` is in the block behind so many
+ * others.
+ */
 async function reorganise(depth: number, mined: readonly (readonly [Signed, number])[] = []): Promise<void> {
 	// anvil mines them one after another: the relay sees the last one only.
 	const release = system.node?.hold();

@@ -1,5 +1,6 @@
-// One client's share of the pool, on a running relay: a client that has filled its share gets an error, also after a restart,
-// and another client notices nothing. A trusted proxy's header says which client a request is from.
+// One client's share of the pool, on a running relay: a client that has filled its share gets an
+// error, also after a restart, and another client notices nothing. A trusted proxy's header says
+// which client a request is from.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,7 +10,10 @@ import { startSystem, type TestSystem } from "../../support/systems.ts";
 const MIB = 1024 * 1024;
 const POOL_BYTES = 32 * MIB;
 const DATA_BYTES = 127 * 1024;
-/** What the pool counts besides the data: 512 bytes for its entry, and about 128 for the transaction's other fields. */
+/**
+ * What the pool counts besides the data: 512 bytes for its entry, and about 128 for the
+ * transaction's other fields.
+ */
 const OTHER_BYTES = 640;
 const FILLER = "192.0.2.1";
 const OTHER = "192.0.2.2";

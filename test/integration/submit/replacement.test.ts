@@ -1,5 +1,5 @@
-// Transactions with the same sender and nonce, one after another and many at once: which of them counts, what builders
-// are told, and that the others never come back.
+// Transactions with the same sender and nonce, one after another and many at once: which of them
+// counts, what builders are told, and that the others never come back.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,7 +1,7 @@
-// A pending transaction is replaced by one of another type as by one of its own: blobs and authorizations are
-// in no pool of their own, as they are in go-ethereum, where a blob transaction and any other exclude each
-// other. Ten percent more on both fees do, and on the blob fee where both have blobs; less changes nothing.
-// The same through boost while the relay is down.
+// A pending transaction is replaced by one of another type as by one of its own: blobs and
+// authorizations are in no pool of their own, as they are in go-ethereum, where a blob transaction
+// and any other exclude each other. Ten percent more on both fees do, and on the blob fee where
+// both have blobs; less changes nothing. The same through boost while the relay is down.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Transactions that revert, or can't run, at first or later, against contracts whose gate opens and shuts: what
-// is held, what is sent, and how it ends on each path.
+// Transactions that revert, or can't run, at first or later, against contracts whose gate opens and
+// shuts: what is held, what is sent, and how it ends on each path.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -78,7 +78,7 @@ describe("/fast, failing first", () => {
 				...{ stage: "SIMULATION_FAILED", state: "failing", blockNumber: null, refundWei: "0" },
 				...{
 					reason: IS_SHUT.message,
-					nextStep: "wait, since it is tried again with each block, or cancel it",
+					nextStep: "wait, as it is tried again with each block, or cancel it",
 				},
 			},
 		);

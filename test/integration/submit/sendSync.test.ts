@@ -1,5 +1,6 @@
-// eth_sendRawTransactionSync on a real chain with a real builder: what the sender is answered, and when, as the
-// transaction's fate is decided; and how clients use it: viem, websockets, batches, and a relay that stops.
+// eth_sendRawTransactionSync on a real chain with a real builder: what the sender is answered, and
+// when, as the transaction's fate is decided; and how clients use it: viem, websockets, batches,
+// and a relay that stops.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -15,7 +16,7 @@ import { until } from "../../support/until.ts";
 import { SYNC, type SyncFixture, startSync } from "../../support/userFixtures.ts";
 
 const DEAD = "0x000000000000000000000000000000000000dEaD";
-const GAP = "due to a missing nonce: it goes out when the gap before it closes";
+const GAP = "due to a missing nonce: it is sent when the gap closes";
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 
 let system: TestSystem;
@@ -98,7 +99,12 @@ describe("what can't be mined soon gets code 5 with the hash, at once", () => {
 		const why = "due to a failing simulation: execution reverted: not today";
 		await fixture.assertFails(fixture.sync(tx), tx, 5, why);
 		await fixture.assertFails(fixture.sync(tx), tx, 5, why);
-		await fixture.assertFails(fixture.sync(behind), behind, 5, "due to one before it that is held");
+		await fixture.assertFails(
+			fixture.sync(behind),
+			behind,
+			5,
+			"due to an earlier transaction that is not sent",
+		);
 		// What its sender puts in its place frees the chain.
 		const better = actor.sign(BUMPED);
 		const sending = await fixture.waiting(better);
@@ -146,7 +152,7 @@ describe("what can't be mined soon gets code 5 with the hash, at once", () => {
 		const sending = await fixture.waiting(tx, "/fullprivacy");
 		await fixture.publish(actor.sign({ value: 1n }));
 		await fixture.passBlock();
-		await fixture.assertFails(sending, tx, 5, "due to another one that used its nonce");
+		await fixture.assertFails(sending, tx, 5, "due to another transaction with its nonce");
 	});
 });
 
@@ -276,7 +282,10 @@ function rejectsWith(sending: Promise<unknown>, cause: RegExp): Promise<void> {
 	});
 }
 
-/** Builds a block as soon as so many of its transactions are pending or mined, and the builder has them. */
+/**
+ * Builds a block as soon as so many of its transactions are pending or mined, and the builder has
+ * them.
+ */
 async function buildWhenPending(actor: Actor, count: number): Promise<void> {
 	await until("it is pending", async () => (await fixture.pendingNonce(actor)) === count);
 	await until("the builder has it", () =>

@@ -1,5 +1,6 @@
-// What the node can't simulate: nothing at all, because it (or its provider) refuses the methods, or only what needs too much. On
-// the paths that allow a revert it goes out unsimulated, on the others it is held, and never is it told as failing.
+// What the node can't simulate: nothing at all, because it (or its provider) refuses the methods,
+// or only what needs too much. On the paths that allow a revert it goes out unsimulated, on the
+// others it is held, and never is it told as failing.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,6 @@
-// Tests a relay among builders that can't be used: a name that no name server answers for, and a web page in the place of
-// JSON-RPC. The others get their deliveries, reads keep their time, and the operator is told once.
+// Tests a relay among builders that can't be used: a name that no name server answers for, and a
+// web page in the place of JSON-RPC. The others get their deliveries, reads keep their time, and
+// the operator is told once.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -57,7 +58,7 @@ test("builders that can't be used hold up nobody, and are told once", async () =
 		assert.deepEqual(
 			told().map(({ hint }) => hint),
 			[
-				"HTTP 403: it refuses this machine: look at the key in its url in BUILDERS, and at the provider's list of allowed addresses",
+				"HTTP 403: it refuses this machine: check the key in its url in BUILDERS and the provider's list of allowed addresses",
 			],
 		);
 		assert.doesNotMatch(JSON.stringify(warnings), /secret|\/key/);

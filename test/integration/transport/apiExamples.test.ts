@@ -1,6 +1,6 @@
-// The requests of docs/api.md and docs/searchers.md, sent to a running relay as they stand, and the examples of docs/api.md,
-// held against what it and boost really answer: the same keys with the same JSON types. And the tables of metrics in
-// docs/operators.md, against the real pages.
+// The requests of docs/api.md and docs/searchers.md, sent to a running relay as they stand, and the
+// examples of docs/api.md, held against what it and boost really answer: the same keys with the
+// same JSON types. And the tables of metrics in docs/operators.md, against the real pages.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Bad bundles, bids and cancels against a running relay: each row gets its exact answer, over HTTP, in batches and over
-// a websocket, and the relay is healthy behind them all.
+// Bad bundles, bids and cancels against a running relay: each row gets its exact answer, over HTTP,
+// in batches and over a websocket, and the relay is healthy behind them all.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,6 @@
-// Hundreds of requests, thousands in the nightly run, that were spoilt at random, from fixed seeds, over HTTP and websocket: each is answered in
-// good form, in time, and never by a fault of the relay's own, and the relay is healthy behind them.
+// Hundreds of requests, thousands in the nightly run, that were spoilt at random, from fixed seeds,
+// over HTTP and websocket: each is answered in good form, in time, and never by a fault of the
+// relay's own, and the relay is healthy behind them.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

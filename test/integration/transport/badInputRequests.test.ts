@@ -1,5 +1,6 @@
-// Bad requests against one running relay: HTTP, JSON-RPC, parameters, queries, REST paths and websockets. Each row gets
-// its exact answer or close code, alone, in a batch and over a websocket, and the relay is healthy behind them all.
+// Bad requests against one running relay: HTTP, JSON-RPC, parameters, queries, REST paths and
+// websockets. Each row gets its exact answer or close code, alone, in a batch and over a websocket,
+// and the relay is healthy behind them all.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

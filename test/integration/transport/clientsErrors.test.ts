@@ -1,4 +1,5 @@
-// Tests that the relay's refusals become each client library's typed errors, which wallets show to their users.
+// Tests that the relay's refusals become each client library's typed errors, which wallets show to
+// their users.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

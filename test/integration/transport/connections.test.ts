@@ -1,5 +1,5 @@
-// Who may have a connection: each client its share, and where the server is full the one with the most makes room. The
-// clients are two loopback addresses.
+// Who may have a connection: each client its share, and where the server is full the one with the
+// most makes room. The clients are two loopback addresses.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -32,7 +32,10 @@ function wait(name: string): Buffer {
 	return postText("/", { jsonrpc: "2.0", id: name, method: "test_wait", params: [name] });
 }
 
-/** Opens connections to the port of its first argument and prints how many of them are open after ten seconds at most. */
+/**
+ * Opens connections to the port of its first argument and prints how many of them are open after
+ * ten seconds at most.
+ */
 const CROWD = `
 	const { connect } = require("node:net");
 	const [port, count] = process.argv.slice(1).map(Number);

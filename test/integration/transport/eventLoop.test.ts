@@ -1,5 +1,6 @@
-// Tests how long the worst bodies keep the event loops of relay and boost, which are processes of their own: 20 ms at most, or
-// more on a machine that takes longer to parse one text of two megabytes.
+// Tests how long the worst bodies keep the event loops of relay and boost, which are processes of
+// their own: 20 ms at most, or more on a machine that takes longer to parse one text of two
+// megabytes.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -32,7 +33,9 @@ const LARGE = `0x${"ca".repeat(20)}`;
 const CODE = `0x${"00".repeat(24_576)}`;
 const OVERRIDES = `{"${ADDRESS}":{"code":"0x${"00".repeat(BYTES / 2 - 300)}"}}`;
 
-/** A transaction with a signature that nobody has made, and lists of as many items as are asked for. */
+/**
+ * A transaction with a signature that nobody has made, and lists of as many items as are asked for.
+ */
 function raw(type: 2 | 4, access: number, authorizations: number): string {
 	const one = Buffer.from([1]);
 	const account = Buffer.alloc(20, 1);
@@ -147,12 +150,18 @@ after(async () => {
 	await system?.stop();
 });
 
-/** How long `one` has kept its event loop since it was asked last, by what this machine may take at this moment: 1 at most. */
+/**
+ * How long `one` has kept its event loop since it was asked last, by what this machine may take at
+ * this moment: 1 at most.
+ */
 async function heldShare(one: RelayProcess): Promise<number> {
 	return (await heldSoFar(one)) / turnLimit();
 }
 
-/** What `body` makes of it, the least of some rounds: there is no further one behind a round that was short enough. */
+/**
+ * What `body` makes of it, the least of some rounds: there is no further one behind a round that
+ * was short enough.
+ */
 async function held(
 	one: RelayProcess,
 	text: (round: number) => string | Buffer,
@@ -173,7 +182,10 @@ async function held(
 	return best;
 }
 
-/** One of each kind: a deep or wide value, a long text, a transaction, a batch, an answer. The nightly run tries all. */
+/**
+ * One of each kind: a deep or wide value, a long text, a transaction, a batch, an answer. The
+ * nightly run tries all.
+ */
 const SOME: readonly string[] = [
 	"a block of 150,000 keys",
 	"a great text",

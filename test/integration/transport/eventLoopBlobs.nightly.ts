@@ -1,6 +1,6 @@
-// Transactions of six blobs each without cell proofs, as many as one client may send, block the event loops of relay and boost for 20 ms
-// at most, and another client's submission is answered within a second. The order of the proofs is in
-// test/unit/shared/ethereum/blobProofs.test.ts.
+// Transactions of six blobs each without cell proofs, as many as one client may send, block the
+// event loops of relay and boost for 20 ms at most, and another client's submission is answered
+// within a second. The order of the proofs is in test/unit/shared/ethereum/blobProofs.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -111,7 +111,8 @@ for (const name of ["relay", "boost"] as const) {
 			await Promise.all(greedy);
 			const heldNow = [await heldSoFar(relay), await heldSoFar(boost)];
 			answers = `${outcomes.join()}; ${honestly.join()}`;
-			// On a busy machine the time of a request is up before its blobs are looked at: such a round shows nothing.
+			// On a busy machine the time of a request is up before its blobs are looked at: such a round
+			// shows nothing.
 			const isUnderLoad = outcomes.includes("taken") || outcomes.includes(-32603);
 			if (!isUnderLoad || !honestly.every((is) => is === "taken")) continue;
 			held = Math.min(held, Math.max(...heldNow));

@@ -1,5 +1,6 @@
-// Recoveries of authorizations (EIP-7702) block the event loops of relay and boost for 20 ms at most, and nothing is recovered twice.
-// A bundle full of them delays nobody in test/attacks/floods.test.ts.
+// Recoveries of authorizations (EIP-7702) block the event loops of relay and boost for 20 ms at
+// most, and nothing is recovered twice. A bundle full of them delays nobody in
+// test/attacks/floods.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -17,7 +18,10 @@ const STRANGER = testAccount(5_000_000);
 /** The account with number `i` of one test's round. */
 const accountOf = (group: number, i: number) => testAccount(6_000_000 + 1_000 * group + i);
 
-/** A transaction with `count` different authorizations that all its bundle's new accounts might have signed. */
+/**
+ * A transaction with `count` different authorizations that all its bundle's new accounts might have
+ * signed.
+ */
 function crowded(options: TxOptions, count: number, chainId = 0n): string {
 	const authorizations = Array.from({ length: count }, (_, i) => ({
 		by: STRANGER,
@@ -119,7 +123,10 @@ test("a bundle of 100 transactions with 1,200 authorizations, accepted for 30 bl
 	assert.equal(status.relay.state, "closed");
 });
 
-/** Accounts that the code of {@link PAYER} pays 1 wei each, and which have delegated to code that does nothing. */
+/**
+ * Accounts that the code of {@link PAYER} pays 1 wei each, and which have delegated to code that
+ * does nothing.
+ */
 const DELEGATED = 200;
 const FIRST = 0x77n << 152n;
 const PAYER = `0x${"d7".repeat(20)}`;

@@ -1,5 +1,6 @@
-// What balancers and hosts ask of `/` to learn whether a process is up, byte by byte: 200 from the relay and from boost, whatever
-// they accept, with every state of the relay and the node behind it. `/readyz` alone says how things stand.
+// What balancers and hosts ask of `/` to learn whether a process is up, byte by byte: 200 from the
+// relay and from boost, whatever they accept, with every state of the relay and the node behind it.
+// `/readyz` alone says how things stand.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

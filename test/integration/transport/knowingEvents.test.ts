@@ -1,5 +1,6 @@
-// Tests following a transaction by server-sent events on a whole relay: the events are what the page lists, and no
-// more; clients that reconnect, hang up or are too many, and a stop of the relay, cost nothing and lose nothing.
+// Tests following a transaction by server-sent events on a whole relay: the events are what the
+// page lists, and no more; clients that reconnect, hang up or are too many, and a stop of the
+// relay, cost nothing and lose nothing.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -41,7 +42,10 @@ function eventOf({ data: { stage: _, cancels: __, ...event } }: Pick<StreamMessa
 	return event;
 }
 
-/** The order of an event's fields says nothing: a delivery is kept with another one than it is told with. */
+/**
+ * The order of an event's fields says nothing: a delivery is kept with another one than it is told
+ * with.
+ */
 const inOrder = (events: readonly object[]): string[] =>
 	events.map((event) => JSON.stringify(Object.entries(event).sort())).sort();
 
@@ -137,7 +141,7 @@ describe("the stream of a transaction", () => {
 		const unknown = await EventStreamReader.open(`${url}/tx/0x${"00".repeat(32)}/events`);
 		assert.deepEqual(
 			[unknown.status, unknown.headers["content-type"], await unknown.json()],
-			[404, "application/json", { error: "no transaction with this hash was seen here" }],
+			[404, "application/json", { error: "the relay has received no transaction with this hash" }],
 		);
 		const bad = await EventStreamReader.open(`${url}/tx/0x12/events`);
 		assert.deepEqual([bad.status, bad.headers["content-type"]], [400, "application/json"]);

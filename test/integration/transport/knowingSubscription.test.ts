@@ -1,5 +1,6 @@
-// Following a transaction over the websocket on a whole relay: each notification is the record of `GET /tx/{hash}`, how
-// it stands first and then each change of it, none twice and none left out, whatever happens to the transaction.
+// Following a transaction over the websocket on a whole relay: each notification is the record of
+// `GET /tx/{hash}`, how it stands first and then each change of it, none twice and none left out,
+// whatever happens to the transaction.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -32,7 +33,10 @@ after(async () => {
 	await fixture.system.stop();
 });
 
-/** Waits until the subscription was told what the status page says now, and checks that it was told nothing twice. */
+/**
+ * Waits until the subscription was told what the status page says now, and checks that it was told
+ * nothing twice.
+ */
 async function level(id: string, tx: Signed): Promise<readonly Told[]> {
 	await until("what was told last is what the page says", async () => {
 		const now = await fixture.status(tx);

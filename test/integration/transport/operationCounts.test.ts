@@ -1,6 +1,7 @@
-// Counts what one submission, read and bid cost a relay's and boost's main thread, and what a head costs for each pending
-// transaction: recoveries, signatures, hashes, texts parsed and made, writes to the store, requests, timers. Counts are the same
-// on each machine. One that fell for good is lowered here; one that rises needs a reason.
+// Counts what one submission, read and bid cost a relay's and boost's main thread, and what a head
+// costs for each pending transaction: recoveries, signatures, hashes, texts parsed and made, writes
+// to the store, requests, timers. Counts are the same on each machine. One that fell for good is
+// lowered here; one that rises needs a reason.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -14,7 +15,10 @@ import { until } from "../../support/until.ts";
 
 type Counts = Readonly<Record<string, number>>;
 
-/** Each is done so often, so that what happens beside it does not count. One client may make 32 bids on a target. */
+/**
+ * Each is done so often, so that what happens beside it does not count. One client may make 32 bids
+ * on a target.
+ */
 const TIMES = 24;
 const FUNDS = 10n ** 20n;
 const GWEI = 1_000_000_000n;
@@ -91,7 +95,10 @@ async function bid(target: string): Promise<void> {
 	}
 }
 
-/** Does `work`, and asserts that it costs `one` at most `limits` for each of what it does `times` times. */
+/**
+ * Does `work`, and asserts that it costs `one` at most `limits` for each of what it does `times`
+ * times.
+ */
 async function assertCosts(
 	one: RelayProcess,
 	limits: Counts,
@@ -100,7 +107,8 @@ async function assertCosts(
 ): Promise<void> {
 	await countsOf(one);
 	await work();
-	// The answers of builders that came before these requests have been read then, and count here, not in the next test.
+	// The answers of builders that came before these requests have been read then, and count here,
+	// not in the next test.
 	for (const _ of [1, 2]) await fetch(`${one.url}/livez`);
 	const counts = Object.fromEntries(
 		Object.entries(await countsOf(one)).map(([name, count]) => [name, Math.round(count / times)]),
@@ -146,8 +154,9 @@ test("a bid", async () => {
 	const target = await share(99);
 	await assertCosts(
 		relay,
-		// Each takes the slot of its client's bid before, which is cancelled in two forms. It has a write of its own at most; a relay
-		// that gets them all at once writes several together. 11 texts and 16 timers on an idle machine: more wait for their slot on others.
+		// Each takes the slot of its client's bid before, which is cancelled in two forms. It has a
+		// write of its own at most; a relay that gets them all at once writes several together. 11
+		// texts and 16 timers on an idle machine: more wait for their slot on others.
 		{
 			...RECOVERED,
 			signatures: 3,
@@ -169,7 +178,8 @@ test("a head, for each pending transaction", async () => {
 	const last = await system.lastRequest();
 	await assertCosts(
 		relay,
-		// 8 timers on an idle machine. A builder that answers late gets more connections, each with its own.
+		// 8 timers on an idle machine. A builder that answers late gets more connections, each with its
+		// own.
 		{ signatures: 1, hashes: 2, parsed: 2, serialized: 2, toNode: 1, toOthers: 1, timers: 12 },
 		async () => {
 			await system.chain.rpc("evm_mine", []);

@@ -1,5 +1,6 @@
-// What a web page has its visitor's browser send, at relay and boost: it uses up the limits of all web pages at that address and
-// never those of a wallet there, and what it submits does not belong to the address.
+// What a web page has its visitor's browser send, at relay and boost: it uses up the limits of all
+// web pages at that address and never those of a wallet there, and what it submits does not belong
+// to the address.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

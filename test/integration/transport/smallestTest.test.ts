@@ -1,4 +1,5 @@
-// The test that CONTRIBUTING.md shows runs as it stands there and passes. A copy behind it that expects something else fails.
+// The test that CONTRIBUTING.md shows runs as it stands there and passes. A copy behind it that
+// expects something else fails.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,5 +1,6 @@
-// Clients that abuse event streams and waits: too many of them, hang-ups, and garbage in headers. The limits hold, nothing is left
-// behind, and other clients are served. A shutdown answers every wait and ends every stream.
+// Clients that abuse event streams and waits: too many of them, hang-ups, and garbage in headers.
+// The limits hold, nothing is left behind, and other clients are served. A shutdown answers every
+// wait and ends every stream.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";
@@ -76,8 +77,8 @@ describe("streams", () => {
 		);
 		const taken = opened.filter(({ status }) => status === 200);
 		const refused = opened.filter(({ status }) => status === 429);
-		// Two thirds of them came from two addresses of one /56. Those that were asked for at the same time may have been
-		// told 200 and then nothing.
+		// Two thirds of them came from two addresses of one /56. Those that were asked for at the same
+		// time may have been told 200 and then nothing.
 		assert.equal(taken.length + refused.length, opened.length);
 		await until("as many as may be", async () => (await gauge("relay_event_streams")) === 2 * MAX_STREAMS);
 		const late = await EventStreamReader.open(url, clients[0]);
@@ -164,7 +165,7 @@ describe("waits", () => {
 		for (const body of answers) {
 			const error = errorOf(body);
 			assert.deepEqual([error?.code, error?.data], [4, tx.hash]);
-			assert.match(error?.message ?? "", /wasn't processed in .*too many calls wait already/);
+			assert.match(error?.message ?? "", /wasn't processed in .*too many calls are waiting/);
 		}
 		const batch = await RawConnection.open(system.relay.port);
 		const calls = Array.from({ length: 40 }, (_, id) => syncCall(tx, LONGEST_MS, id));
@@ -224,7 +225,7 @@ describe("waits", () => {
 				() => {},
 			);
 		await until("those too many are answered", () => refused.length === 2);
-		for (const body of refused) assert.match(body, /"code":4,.*too many calls wait already/);
+		for (const body of refused) assert.match(body, /"code":4,.*too many calls are waiting/);
 		const ws = await WsClient.open(`ws://127.0.0.1:${system.relay.port}/fast`, { headers: from(9) });
 		ws.send(large);
 		ws.send({ id: 3, method: "eth_chainId", params: [] });

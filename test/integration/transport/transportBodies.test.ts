@@ -1,6 +1,6 @@
-// Bodies and connections as they should not come: in pieces, too long, too slow, cut off, many at a time; and requests
-// pipelined on one connection, which wait unread for the answer to the one before, and of which nothing is left when their
-// client disconnects.
+// Bodies and connections as they should not come: in pieces, too long, too slow, cut off, many at a
+// time; and requests pipelined on one connection, which wait unread for the answer to the one
+// before, and of which nothing is left when their client disconnects.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// How a server ends: still serving while it drains, then refusing, then gone, with every call that was made answered.
+// How a server ends: still serving while it drains, then refusing, then gone, with every call that
+// was made answered.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// How a drain closes websockets: a few at a time, with a code and a reason by which clients come back, while all else goes on. A
-// real server, whose time is moved by hand.
+// How a drain closes websockets: a few at a time, with a code and a reason by which clients come
+// back, while all else goes on. A real server, whose time is moved by hand.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

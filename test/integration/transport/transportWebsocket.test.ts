@@ -1,5 +1,5 @@
-// Websockets: the order in which calls start, what one client may hold, and how connections end. What is answered to which
-// message and frame is in the tables of badInput/websocket.ts.
+// Websockets: the order in which calls start, what one client may hold, and how connections end.
+// What is answered to which message and frame is in the tables of badInput/websocket.ts.
 
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
@@ -47,7 +47,8 @@ test("an absent result is null, and notifications are not answered", () =>
 test("a message arrives as it was sent, whatever its length and its characters", () =>
 	within({ maxBodyBytes: 2 ** 20 }, async (_transport, base) => {
 		const client = await WsClient.open(base);
-		// A frame's length has one byte up to 125, then three: RFC 6455, section 5.2. The answer is 36 bytes longer than its text.
+		// A frame's length has one byte up to 125, then three: RFC 6455, section 5.2. The answer is 36
+		// bytes longer than its text.
 		for (const length of [0, 88, 89, 90, 300, 15_000]) {
 			for (const character of ["a", "ÿ", "€", "\u{1f600}"]) {
 				const text = character.repeat(length);

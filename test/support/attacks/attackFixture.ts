@@ -1,4 +1,5 @@
-// The fixture of attack tests: a relay in a process of its own, a real anvil behind a counting proxy, a builder, an attacker at
+// The fixture of attack tests: a relay in a process of its own, a real anvil behind a counting
+// proxy, a builder, an attacker at
 // 127.0.0.2 in another process, and an honest user at 127.0.0.1 who is measured all the time.
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -17,15 +18,19 @@ import { type QuickBuilder, startQuickBuilder } from "./quickBuilder.ts";
 import { HONEST, send } from "./wire.ts";
 
 interface AttackFixtureOptions {
-	/** Settings of the relay besides those that connect it to node and builder; all others have their defaults. */
+	/**
+	 * Settings of the relay besides those that connect it to node and builder; all others have their
+	 * defaults.
+	 */
 	readonly env?: Readonly<Record<string, string>>;
 	/** Whether the turns of its event loop are measured, see eventLoopTime.ts. */
 	readonly isMetered?: boolean;
 	/** Whether it reports its live memory, see collectedMain.ts. */
 	readonly isCollected?: boolean;
 	/**
-	 * False: the attacker gets its part of the processors, without which it waits for minutes on a busy machine. Default true: the
-	 * times of others are measured, so it leaves the processors to them.
+	 * False: the attacker gets its part of the processors, without which it waits for minutes on a
+	 * busy machine. Default true: the times of others are measured, so it leaves the processors to
+	 * them.
 	 */
 	readonly isTimed?: boolean;
 	/** Time between two blocks during a measurement, in ms. Default 1,000. */
@@ -87,7 +92,10 @@ export class AttackFixture {
 		return this.door.measuring;
 	}
 
-	/** Like Measuring.during of `measuring`, by default that of the relay's user, and mines blocks meanwhile. */
+	/**
+	 * Like Measuring.during of `measuring`, by default that of the relay's user, and mines blocks
+	 * meanwhile.
+	 */
 	during(name: string, work?: Promise<unknown>, measuring = this.measuring): Promise<Figures> {
 		return this.underBlocks(() => measuring.during(name, work));
 	}
@@ -138,7 +146,9 @@ export class AttackFixture {
 		this.#say(parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part))).join(" "));
 	}
 
-	/** Number of open connections of `address` to the process of `door`, from the operating system. */
+	/**
+	 * Number of open connections of `address` to the process of `door`, from the operating system.
+	 */
 	async connectionsFrom(address: string, door = this.door): Promise<number> {
 		const port = door.process.port.toString(16).toUpperCase().padStart(4, "0");
 		const remote = Buffer.from(address.split(".").map(Number)).reverse().toString("hex").toUpperCase();
@@ -191,7 +201,8 @@ export async function startAttackFixture(options: AttackFixtureOptions = {}): Pr
 				HOST: "127.0.0.1",
 				ETH_RPC_URL: node.url,
 				HEAD_POLL_MS: "100",
-				// The attacks keep the node busy: on a slow machine it may need longer than a second for an account.
+				// The attacks keep the node busy: on a slow machine it may need longer than a second for an
+				// account.
 				ACCOUNT_TIMEOUT_MS: "20000",
 				BUILDERS: JSON.stringify([{ name: "quick", url: builder.url }]),
 				DATA_DIR: folder,

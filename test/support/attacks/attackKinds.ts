@@ -1,5 +1,6 @@
-// The attacks by name: with free keys, with transactions of empty accounts, with requests that are cheap to send and expensive
-// to answer. They run in the attacker's process, with parameters from the test.
+// The attacks by name: with free keys, with transactions of empty accounts, with requests that are
+// cheap to send and expensive to answer. They run in the attacker's process, with parameters from
+// the test.
 
 import { createBodySigner, createKey } from "../../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TxOptions, testAccount } from "../txFactory.ts";
@@ -58,7 +59,9 @@ const [AUTHORIZED_GAS, AUTHORIZATION_GAS] = [71_000, 25_000];
 /** Transactions of a bundle, and how many of them have authorizations. */
 const [CROWD, AUTHORIZING] = [100, 2];
 
-/** Each ends when all is sent and answered. Open connections stay until the attacker's process ends. */
+/**
+ * Each ends when all is sent and answered. Open connections stay until the attacker's process ends.
+ */
 export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<Tally>>> = {
 	/** mev_sendBundle with one transaction each, from empty accounts. */
 	plainBundles: (params) =>
@@ -75,8 +78,8 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 		}),
 
 	/**
-	 * mev_sendBundle of 100 transactions of the accounts from `accounts` on, of which two have `size` authorizations each: `made`
-	 * different ones that are made first, and sent in turn.
+	 * mev_sendBundle of 100 transactions of the accounts from `accounts` on, of which two have `size`
+	 * authorizations each: `made` different ones that are made first, and sent in turn.
 	 */
 	authorizations: (params) => {
 		const { made = 1 } = params;
@@ -212,7 +215,10 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 	logReaders: holdLogReaders,
 	/** Websockets that send pings without an end, for `lastingMs`. */
 	pings: pingAll,
-	/** Filters of the events of `to`; and polls of all that were opened, `count` times, `size` in a batch. */
+	/**
+	 * Filters of the events of `to`; and polls of all that were opened, `count` times, `size` in a
+	 * batch.
+	 */
 	filters: openFilters,
 	polls: pollFilters,
 };
@@ -222,7 +228,9 @@ interface Call {
 	readonly params: readonly unknown[];
 }
 
-/** A flood of `params.count` requests; `bodyOf` returns the JSON text or the call for each number. */
+/**
+ * A flood of `params.count` requests; `bodyOf` returns the JSON text or the call for each number.
+ */
 function floodOf(params: AttackParams, bodyOf: (i: number) => Call | string, path = "/"): Promise<Tally> {
 	const signers = Array.from({ length: params.keys ?? 0 }, () => createBodySigner(createKey()));
 	function* requests(): Iterable<FloodRequest> {

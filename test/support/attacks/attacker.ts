@@ -76,7 +76,8 @@ function startChild(yields: boolean): ChildProcess {
 	const child = fork(fileURLToPath(new URL("./attackerMain.ts", import.meta.url)), {
 		execArgv: process.execArgv,
 	});
-	// A real attacker has a machine of its own, so this one must not take processor time from the processes under attack.
+	// A real attacker has a machine of its own, so this one must not take processor time from the
+	// processes under attack.
 	if (yields && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
 	return child;
 }

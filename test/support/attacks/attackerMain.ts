@@ -1,5 +1,5 @@
-// The attacker's process, separate so that its work does not count as the relay's. Each message to it names an attack, each
-// reply has the result. It ends with its parent.
+// The attacker's process, separate so that its work does not count as the relay's. Each message to
+// it names an attack, each reply has the result. It ends with its parent.
 
 import { ATTACKS, type AttackParams } from "./attackKinds.ts";
 

@@ -1,5 +1,6 @@
-// The fixture of auctions with cheats: a relay in a process of its own, a chain whose last 64 blocks are the dev builder's, users,
-// and searchers, honest or not. Unless said, each searcher has its own network, account and contract, and each cheat its own key.
+// The fixture of auctions with cheats: a relay in a process of its own, a chain whose last 64
+// blocks are the dev builder's, users, and searchers, honest or not. Unless said, each searcher has
+// its own network, account and contract, and each cheat its own key.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -174,7 +175,10 @@ export class CheatAuction {
 		return signed({ by: account, nonce, to: contract, value, data, gasLimit });
 	}
 
-	/** A backrun that pays `value` wei where it sees no block, by default one that was named: see {@link nameBlock}. Else 1 wei. */
+	/**
+	 * A backrun that pays `value` wei where it sees no block, by default one that was named: see
+	 * {@link nameBlock}. Else 1 wei.
+	 */
 	lyingBackrun(
 		cheat: Searcher,
 		value: bigint,
@@ -184,7 +188,10 @@ export class CheatAuction {
 		return this.backrun(cheat, value, data, gas);
 	}
 
-	/** One owner tells the contracts of the cheats at the top of the next block that this is the block. */
+	/**
+	 * One owner tells the contracts of the cheats at the top of the next block that this is the
+	 * block.
+	 */
 	async nameBlock(cheats: readonly Searcher[]): Promise<void> {
 		const owner = await this.account(BigInt(cheats.length) * FUNDS);
 		const data = this.cheat.abi.encodeFunctionData("name");
@@ -232,7 +239,10 @@ export class CheatAuction {
 		return { number, transactions };
 	}
 
-	/** A block with another coinbase, of these transactions alone, past the builder; waits until the relay has handled it. */
+	/**
+	 * A block with another coinbase, of these transactions alone, past the builder; waits until the
+	 * relay has handled it.
+	 */
 	async blockBy(
 		coinbase: string,
 		txs: readonly string[],

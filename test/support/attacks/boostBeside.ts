@@ -1,4 +1,5 @@
-// A boost in a process of its own before the relay of an attack fixture, with an attacker and an honest user of its own.
+// A boost in a process of its own before the relay of an attack fixture, with an attacker and an
+// honest user of its own.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// Boost, the relay behind it and a fallback, each a process of its own, on one chain and one builder. A test takes an upstream down
-// by its wire and by the operator's forced breaker state, so that it waits for no probe. Boost's node can fail too.
+// Boost, the relay behind it and a fallback, each a process of its own, on one chain and one
+// builder. A test takes an upstream down by its wire and by the operator's forced breaker state, so
+// that it waits for no probe. Boost's node can fail too.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-// Sends an attacker's requests over a number of open connections, and counts the answers by their wording.
+// Sends an attacker's requests over a number of open connections, and counts the answers by their
+// wording.
 
 import { Agent, request } from "node:http";
 
@@ -22,7 +23,10 @@ interface FloodOptions {
 	readonly patienceMs: number;
 }
 
-/** Counts of outcomes: "accepted", `code message` of an error, "HTTP status", or Node's code of a failure. */
+/**
+ * Counts of outcomes: "accepted", `code message` of an error, "HTTP status", or Node's code of a
+ * failure.
+ */
 export interface Tally {
 	readonly sent: number;
 	readonly ms: number;
@@ -40,7 +44,10 @@ export function addTallies(tallies: readonly Tally[]): Tally {
 	return { sent: sum(({ sent }) => sent), ms: sum(({ ms }) => ms), outcomes };
 }
 
-/** Characters of an error's message that count: later ones often have numbers and hashes, which would make each message unique. */
+/**
+ * Characters of an error's message that count: later ones often have numbers and hashes, which
+ * would make each message unique.
+ */
 const WORDING_CHARACTERS = 60;
 
 /** Sends `requests` until all are sent or the time is up. */

@@ -1,5 +1,6 @@
-// The table of floods by one client: their orders, and the rules that must hold at any size. `npm test` runs them with small counts
-// (test/attacks/floods.test.ts), the nightly run at full size and by the clock (floods.nightly.ts).
+// The table of floods by one client: their orders, and the rules that must hold at any size. `npm
+// test` runs them with small counts (test/attacks/floods.test.ts), the nightly run at full size and
+// by the clock (floods.nightly.ts).
 
 import assert from "node:assert/strict";
 import { EMITS } from "../contracts.ts";
@@ -20,7 +21,10 @@ const BURNER = `0x${"b7".repeat(20)}`;
 const EMITTER = `0x${"e4".repeat(20)}`;
 /** The receiver of the transactions of plain bundles, and their ether, as they are on the wire. */
 const RECEIVER = `00000000000000be11e88${ETHER.toString(16).padStart(16, "0")}`;
-/** The bytes of one client's transactions that cannot be in the next block, and what each counts beside its own. */
+/**
+ * The bytes of one client's transactions that cannot be in the next block, and what each counts
+ * beside its own.
+ */
 const [WAITING_BYTES, ENTRY_BYTES] = [4 * MIB, 512];
 const LARGE = 128 * KIB - 200;
 const MOST_LARGE = WAITING_BYTES / (LARGE + ENTRY_BYTES);
@@ -32,13 +36,18 @@ const CROWD = 100;
 export const MAX_CONNECTIONS: Readonly<Record<Size, number>> = { short: 64, full: 256 };
 const MAX_FILTERS = 64;
 const MAX_BIDS_OF_SENDER = 64;
-/** Units of the rate limit: at once and per ms with the default setting, and for a request of a MiB. */
+/**
+ * Units of the rate limit: at once and per ms with the default setting, and for a request of a MiB.
+ */
 const [BURST, UNITS_PER_MS, UNITS_OF_MIB] = [1_000, 0.1, 64];
 const CLIENT_FULL = "-32005 too many pending transactions from this client";
 const LIMITED = "-32005 limit exceeded: try again in # s";
 const ANSWER_MS = 30_000;
 
-/** Those of transactions that cannot be in the next block. They come first: the others make heads more expensive. */
+/**
+ * Those of transactions that cannot be in the next block. They come first: the others make heads
+ * more expensive.
+ */
 const POOL: readonly Flood[] = [
 	{
 		title: "transactions without a fee are refused, and make no head expensive",

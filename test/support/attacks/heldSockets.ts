@@ -1,12 +1,15 @@
-// Connections that an attacker opens and keeps: idle ones, websockets with subscriptions that it may never read, and ones that
-// send pings without an end.
+// Connections that an attacker opens and keeps: idle ones, websockets with subscriptions that it
+// may never read, and ones that send pings without an end.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { AttackParams } from "./attackKinds.ts";
 import type { Tally } from "./flood.ts";
 
-/** Keeps the sockets from being garbage-collected, which could close them. They end with the process. */
+/**
+ * Keeps the sockets from being garbage-collected, which could close them. They end with the
+ * process.
+ */
 const held: Socket[] = [];
 /** Connections that are opened at the same time. */
 const AT_ONCE = 256;
@@ -32,7 +35,10 @@ export function holdIdle(params: AttackParams): Promise<Tally> {
 	});
 }
 
-/** Opens `count` websockets with `size` subscriptions to pending transactions each, and reads nothing after the handshake. */
+/**
+ * Opens `count` websockets with `size` subscriptions to pending transactions each, and reads
+ * nothing after the handshake.
+ */
 export function holdUnread(params: AttackParams): Promise<Tally> {
 	return holdSubscribed(params, () => [PENDING]);
 }
@@ -65,7 +71,10 @@ export async function pingAll(params: AttackParams): Promise<Tally> {
 	});
 }
 
-/** Makes `size` subscriptions on each of `count` websockets. Answers and notifications are read only if `reads`. */
+/**
+ * Makes `size` subscriptions on each of `count` websockets. Answers and notifications are read only
+ * if `reads`.
+ */
 function holdSubscribed(params: AttackParams, subscription: () => readonly unknown[]): Promise<Tally> {
 	return openAll(params, AT_ONCE, async () => {
 		const socket = await openWebsocket(params);
@@ -79,7 +88,10 @@ function holdSubscribed(params: AttackParams, subscription: () => readonly unkno
 	});
 }
 
-/** An open websocket that is not read; what became of it if it was refused: "refused" or "HTTP/1.1 503". */
+/**
+ * An open websocket that is not read; what became of it if it was refused: "refused" or "HTTP/1.1
+ * 503".
+ */
 async function openWebsocket(params: AttackParams): Promise<Socket | string> {
 	const socket = await openSocket(params);
 	if (socket === null) return "refused";
@@ -92,7 +104,8 @@ async function openWebsocket(params: AttackParams): Promise<Socket | string> {
 		once(socket, "data").catch(() => [Buffer.from("reset")]),
 		once(socket, "close").then(() => [Buffer.from("closed")]),
 	])) as [Buffer];
-	// Nothing is read from here on, so what the relay sends fills the buffers of the system, then its own.
+	// Nothing is read from here on, so what the relay sends fills the buffers of the system, then its
+	// own.
 	socket.pause();
 	return head.includes(" 101 ") ? socket : head.subarray(0, 12).toString();
 }

@@ -1,5 +1,6 @@
-// An honest user and searcher: submits on /fast, waits until the builder has the transaction, bids on it, reads a gas estimate
-// and a pending nonce, and asks /livez. Each request is timed, and has its own connection, as a newcomer would.
+// An honest user and searcher: submits on /fast, waits until the builder has the transaction, bids
+// on it, reads a gas estimate and a pending nonce, and asks /livez. Each request is timed, and has
+// its own connection, as a newcomer would.
 
 import type { DevChain } from "../../devnet/devChain.ts";
 import { PAYS_COINBASE } from "../auctionContracts.ts";
@@ -11,8 +12,9 @@ import type { QuickBuilder } from "./quickBuilder.ts";
 import { HONEST, resultOf, send, type WireCall } from "./wire.ts";
 
 /**
- * What is measured, with the longest time that it may take during any attack, in ms. Node, builder, attacker and relay share the
- * machine: with a machine of its own the relay takes a third, and a twelfth for /livez.
+ * What is measured, with the longest time that it may take during any attack, in ms. Node, builder,
+ * attacker and relay share the machine: with a machine of its own the relay takes a third, and a
+ * twelfth for /livez.
  */
 export const LIMITS_MS = {
 	livez: 1_200,
@@ -82,7 +84,10 @@ export class HonestUser {
 		});
 	}
 
-	/** Submits, waits until the builder has the transaction, and bids on it once searchers see it; reads meanwhile. */
+	/**
+	 * Submits, waits until the builder has the transaction, and bids on it once searchers see it;
+	 * reads meanwhile.
+	 */
 	async round(): Promise<readonly Sample[]> {
 		const [user, searcher] = [
 			await this.#account({ to: EMITTER }),
@@ -120,7 +125,8 @@ export class HonestUser {
 	}
 
 	/**
-	 * Gives the next accounts an ether each, ahead of their use: the relay sees the balances only with the next head.
+	 * Gives the next accounts an ether each, ahead of their use: the relay sees the balances only
+	 * with the next head.
 	 */
 	async fund(): Promise<void> {
 		const accounts = Array.from({ length: FUNDED_AT_ONCE }, (_, i) => testAccount(this.#funded + i));

@@ -26,7 +26,10 @@ export async function emit(fixture: AttackFixture, events = EVENTS): Promise<voi
 	await fixture.passBlock();
 }
 
-/** An honest client of `url` with one subscription to the events; `next` waits until it has those of one more block of `events`. */
+/**
+ * An honest client of `url` with one subscription to the events; `next` waits until it has those of
+ * one more block of `events`.
+ */
 export async function follow(url: string, events = EVENTS) {
 	const client = await FeedClient.open(`${url.replace("http", "ws")}/ws`, { localAddress: HONEST });
 	const id = await client.subscribe("logs", { address: LOG_EMITTER });

@@ -1,5 +1,5 @@
-// Measures how an honest user is served before, during and after an attack: the slowest request of each kind, failures, and the
-// peak memory of the relay's process.
+// Measures how an honest user is served before, during and after an attack: the slowest request of
+// each kind, failures, and the peak memory of the relay's process.
 
 import assert from "node:assert/strict";
 import { until } from "../until.ts";
@@ -43,7 +43,10 @@ export class Measuring {
 		this.#options = options;
 	}
 
-	/** Runs rounds of the honest user until `work` is done, at least three. Rejects with the error of `work`. */
+	/**
+	 * Runs rounds of the honest user until `work` is done, at least three. Rejects with the error of
+	 * `work`.
+	 */
 	async during(name: string, work: Promise<unknown> = Promise.resolve()): Promise<Figures> {
 		const { user, pid, say } = this.#options;
 		const samples: Sample[] = [];
@@ -79,7 +82,10 @@ export function assertServed(...phases: readonly Figures[]): void {
 	assert.deepEqual(phases.flatMap(brokenIn), []);
 }
 
-/** Runs a round of `user` beside `work`, and asserts that nothing failed; how long it took does not matter. */
+/**
+ * Runs a round of `user` beside `work`, and asserts that nothing failed; how long it took does not
+ * matter.
+ */
 export async function assertServedBeside(user: HonestUser, work: Promise<unknown>): Promise<void> {
 	const [round, livez] = await Promise.all([user.round(), user.livez(), work]);
 	assert.deepEqual(summed([...round, livez]).faults, []);

@@ -1,5 +1,5 @@
-// Reads from Linux the memory of a process, and how long its main thread waited for a processor. The wait is subtracted from
-// measurements, since the busy machine causes it.
+// Reads from Linux the memory of a process, and how long its main thread waited for a processor.
+// The wait is subtracted from measurements, since the busy machine causes it.
 
 import { readFileSync, writeFileSync } from "node:fs";
 

@@ -1,5 +1,5 @@
-// A fake builder that accepts everything after a realistic delay, and reports when it received a transaction. It checks no
-// signature and builds no block, so that it is never the bottleneck.
+// A fake builder that accepts everything after a realistic delay, and reports when it received a
+// transaction. It checks no signature and builds no block, so that it is never the bottleneck.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -28,8 +28,8 @@ interface Prepared {
 	/** Attacks in another way than by one order. */
 	readonly run?: (order: AttackOrder) => Promise<Tally>;
 	/**
-	 * The node answers this method only after `ms`, and in `npm test` only after the honest user was served. `most`: calls of one
-	 * client that the node is asked at a time.
+	 * The node answers this method only after `ms`, and in `npm test` only after the honest user was
+	 * served. `most`: calls of one client that the node is asked at a time.
 	 */
 	readonly slow?: { readonly method: string; readonly ms: number; readonly most: number };
 	/** Asserts what must hold besides the service of the honest user. */
@@ -44,8 +44,9 @@ export interface Flood {
 	/** Requests or connections. Without a full size, another nightly file measures it. */
 	readonly count: { readonly short: number; readonly full?: number };
 	/**
-	 * What it opens stays open, and the honest user is served when all is open. The server can't tell whose a connection is before its
-	 * first request, so a slow one may close the user's while it opens.
+	 * What it opens stays open, and the honest user is served when all is open. The server can't tell
+	 * whose a connection is before its first request, so a slow one may close the user's while it
+	 * opens.
 	 */
 	readonly isHeld?: boolean;
 	readonly prepare: (start: Start) => Promise<Prepared> | Prepared;

@@ -7,7 +7,10 @@ import { callsIn } from "../../faults/wireFaults.ts";
 
 export type Taker = Awaited<ReturnType<typeof startTaker>>;
 
-/** Starts it on loopback. `pageOf` is the body of the status page of a hash; by default there is none. */
+/**
+ * Starts it on loopback. `pageOf` is the body of the status page of a hash; by default there is
+ * none.
+ */
 export async function startTaker(pageOf?: (hash: string) => unknown) {
 	const server = createServer((request, response) => {
 		const chunks: Buffer[] = [];

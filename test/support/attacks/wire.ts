@@ -1,4 +1,5 @@
-// Sends an HTTP request over a new connection, from a chosen network address: on Linux all of 127.0.0.0/8 is this machine, so
+// Sends an HTTP request over a new connection, from a chosen network address: on Linux all of
+// 127.0.0.0/8 is this machine, so
 // 127.0.0.1 and 127.0.0.2 are two clients.
 
 import { request } from "node:http";
@@ -6,7 +7,9 @@ import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 
 /** The honest user's address. */
 export const HONEST = "127.0.0.1";
-/** An attacker's address; each has its own, so that one's use of a limit does not affect another. */
+/**
+ * An attacker's address; each has its own, so that one's use of a limit does not affect another.
+ */
 export const attackerAddress = (n = 0): string => `127.0.0.${2 + n}`;
 
 export interface WireCall {

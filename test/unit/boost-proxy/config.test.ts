@@ -1,4 +1,5 @@
-// Boost's settings: documented defaults, refused values and contradictions, what a dialect implies for a fallback.
+// Boost's settings: documented defaults, refused values and contradictions, what a dialect implies
+// for a fallback.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

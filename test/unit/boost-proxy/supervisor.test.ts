@@ -1,4 +1,5 @@
-// Two processes behind one port: restarts of the relay, the shutdown, and how the environment is divided.
+// Two processes behind one port: restarts of the relay, the shutdown, and how the environment is
+// divided.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

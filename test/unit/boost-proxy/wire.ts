@@ -1,5 +1,6 @@
-// Relay and fallback as boost's own HTTP client reaches them: real servers that answer as a test says, breakers that it opens, and a
-// tap on all requests as they are made. A fixture's clock goes on when all of them have their ends.
+// Relay and fallback as boost's own HTTP client reaches them: real servers that answer as a test
+// says, breakers that it opens, and a tap on all requests as they are made. A fixture's clock goes
+// on when all of them have their ends.
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { LookupFunction } from "node:net";
@@ -18,8 +19,9 @@ import type { ManualClock } from "../../support/manualClock.ts";
 import { httpText, RawUpstream } from "../../support/upstreams.ts";
 
 /**
- * What an upstream does with a request: a result, an error, or an HTTP answer; "keeps" is what it does by itself; "breaks off" says nothing of whether it has it,
- * "hangs" not even that; "refuses" no connection, so that no byte is sent.
+ * What an upstream does with a request: a result, an error, or an HTTP answer; "keeps" is what it
+ * does by itself; "breaks off" says nothing of whether it has it, "hangs" not even that; "refuses"
+ * no connection, so that no byte is sent.
  */
 export type Said =
 	| { readonly result: unknown }
@@ -46,7 +48,10 @@ type Script = (of: Left) => Said | Promise<Said>;
 
 const TYPE = ["content-type: application/json", "connection: close"];
 const SEND = "eth_sendRawTransaction";
-/** Turns of the event loop in which a script of a test's own ends, unless that waits for the test, and a connection is there. */
+/**
+ * Turns of the event loop in which a script of a test's own ends, unless that waits for the test,
+ * and a connection is there.
+ */
 const TURNS = 50;
 
 /** An error as it is answered. */
@@ -54,7 +59,10 @@ export function refusal(message: string, code = -32000): Said {
 	return { error: { code, message } };
 }
 
-/** The server's side of one upstream. By itself it keeps what it is given, and cancels what it is told to. */
+/**
+ * The server's side of one upstream. By itself it keeps what it is given, and cancels what it is
+ * told to.
+ */
 export class FarSide {
 	readonly name: UpstreamName;
 	/** Stages by hash; it has no record of others. */

@@ -1,4 +1,5 @@
-// The balancer of `npm start` in front of real servers: who gets a connection, and what becomes of one whose server goes.
+// The balancer of `npm start` in front of real servers: who gets a connection, and what becomes of
+// one whose server goes.
 
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";

@@ -1,4 +1,5 @@
-// A port that one process was given is given to no other one that looks for a free port, whether anything listens there or not.
+// A port that one process was given is given to no other one that looks for a free port, whether
+// anything listens there or not.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";

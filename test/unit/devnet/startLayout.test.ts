@@ -1,4 +1,5 @@
-// How many relays and boosts `npm start` runs by its settings, on which ports, and what it says of bad values.
+// How many relays and boosts `npm start` runs by its settings, on which ports, and what it says of
+// bad values.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

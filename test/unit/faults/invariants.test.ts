@@ -1,4 +1,5 @@
-// Shows that the invariants of the fault matrix can fail: a scenario without faults passes, and each violation is reported.
+// Shows that the invariants of the fault matrix can fail: a scenario without faults passes, and
+// each violation is reported.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
-// Tests the relay's settings and the rows of BUILDERS: documented defaults and valid values. Refusals of bad values are tested
-// with the process, in test/integration/deploy/startup.test.ts.
+// Tests the relay's settings and the rows of BUILDERS: documented defaults and valid values.
+// Refusals of bad values are tested with the process, in test/integration/deploy/startup.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

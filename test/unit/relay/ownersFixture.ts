@@ -1,4 +1,5 @@
-// Brings the bytes of one transaction to a relay in the name of several clients, and shows what holds for it then.
+// Brings the bytes of one transaction to a relay in the name of several clients, and shows what
+// holds for it then.
 
 import assert from "node:assert/strict";
 import type { SubmissionPath } from "../../../relay/domain/endpoints.ts";

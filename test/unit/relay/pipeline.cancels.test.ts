@@ -1,5 +1,6 @@
-// Tests cancels by hash and by self-transfer while something is being written and on a failing disk, and which cancels are sent
-// to builders again. What integration/cancel shows on a real relay is not repeated here.
+// Tests cancels by hash and by self-transfer while something is being written and on a failing
+// disk, and which cancels are sent to builders again. What integration/cancel shows on a real relay
+// is not repeated here.
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
@@ -117,7 +118,8 @@ for (const [way, cancelBy] of WAYS) {
 			assert.equal(await cancel(fixture, tx), false, "once it is archived the sender's key alone counts");
 			assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
 			assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
-			// What came last keeps nothing of the earlier ones any longer, but for the sender's own end of what addresses had ended.
+			// What came last keeps nothing of the earlier ones any longer, but for the sender's own end
+			// of what addresses had ended.
 			await fixture.pass(2 * HOUR_MS + (way === HASH ? WEEK_MS : 0));
 			assert.equal(await fixture.pipeline.cancel(bySender), "notPending");
 			assert.deepEqual(await fixture.take(toSelf(2)), [accepted(toSelf(2))]);
@@ -125,7 +127,10 @@ for (const [way, cancelBy] of WAYS) {
 	);
 }
 
-/** What is being written when the cancel of the first one comes, whether that fails, and what is true behind both. */
+/**
+ * What is being written when the cancel of the first one comes, whether that fails, and what is
+ * true behind both.
+ */
 const WRITING: readonly (readonly [string, boolean, boolean, boolean, readonly (string | undefined)[]])[] = [
 	["it", false, true, true, ["CANCELLED", undefined]],
 	["it", false, false, false, [undefined, undefined]],
@@ -174,7 +179,10 @@ function answer(fixture: StagesFixture, tx: PrivateTransaction, builder: string,
 	fixture.transactions.delivered(tx.tx.hash, { type: "delivered", at: fixture.clock.now(), ...delivery });
 }
 
-/** Path; answers of builders a and b; who gets the cancel again: with the next block, after a restart, after both. */
+/**
+ * Path; answers of builders a and b; who gets the cancel again: with the next block, after a
+ * restart, after both.
+ */
 const REPEATED_CANCELS = [
 	["nochecks", "accepted", "failed", ["b", "b", "b"]],
 	["nochecks", "accepted", "timeout", ["b", "b", "b"]],

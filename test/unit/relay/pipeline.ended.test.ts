@@ -1,4 +1,5 @@
-// Who may submit anew what was cancelled: an end by addresses binds these alone, one by the sender everybody.
+// Who may submit anew what was cancelled: an end by addresses binds these alone, one by the sender
+// everybody.
 
 import assert from "node:assert/strict";
 import { type SubmitOutcome, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";

@@ -1,12 +1,16 @@
-// A node that answers from another fork than the relay follows, as one of several behind a load balancer may, ends nothing for good:
-// a transaction goes on as soon as the node answers from the followed chain again.
+// A node that answers from another fork than the relay follows, as one of several behind a load
+// balancer may, ends nothing for good: a transaction goes on as soon as the node answers from the
+// followed chain again.
 
 import assert from "node:assert/strict";
 import { type PrivateTransaction, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
 import { privateTransaction } from "../../support/txFactory.ts";
 import { blocks, LIFE_BLOCKS, SENDER, type StagesFixture, scenario } from "./stagesFixture.ts";
 
-/** Submits a transaction that is in the next block, while the node has its receipt from another one at that height. */
+/**
+ * Submits a transaction that is in the next block, while the node has its receipt from another one
+ * at that height.
+ */
 async function minedInBoth(fixture: StagesFixture): Promise<PrivateTransaction> {
 	const tx = privateTransaction();
 	await fixture.take(tx);

@@ -1,5 +1,5 @@
-// Sent means that a request with the transaction was written. A queued transaction is with no builder: it is not BROADCAST, and its
-// end needs no cancel.
+// Sent means that a request with the transaction was written. A queued transaction is with no
+// builder: it is not BROADCAST, and its end needs no cancel.
 
 import assert from "node:assert/strict";
 import { privateTransaction } from "../../support/txFactory.ts";

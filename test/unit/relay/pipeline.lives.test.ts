@@ -1,5 +1,6 @@
-// Tests what a running relay meets only by chance or after hours: long waits, the end of watching, a node or disk that is slow or
-// fails, writes of one nonce in any order, and what each head costs the node.
+// Tests what a running relay meets only by chance or after hours: long waits, the end of watching,
+// a node or disk that is slow or fails, writes of one nonce in any order, and what each head costs
+// the node.
 
 import assert from "node:assert/strict";
 import { GAP_LIFE_S } from "../../../relay/domain/lifetime.ts";
@@ -229,7 +230,8 @@ for (const [what, options] of [
 		work(fixture);
 		for (let i = 0; i < 3; i += 1) {
 			await fixture.block();
-			// The one that can be in the next block: its account is asked for before and in its simulation.
+			// The one that can be in the next block: its account is asked for before and in its
+			// simulation.
 			assert.deepEqual(work(fixture), [2, 1, 1]);
 		}
 	});
@@ -277,8 +279,8 @@ scenario("a submission is answered when it is on disk, and nothing is sent befor
 });
 
 /**
- * Steps of one nonce that come at once, the first one held already where `held` says so; which of their writes succeed;
- * where each is then, a dot for one of which nothing is kept.
+ * Steps of one nonce that come at once, the first one held already where `held` says so; which of
+ * their writes succeed; where each is then, a dot for one of which nothing is kept.
  */
 const WRITES: readonly (readonly [held: boolean, writes: string, stages: string])[] = [
 	[false, "-", "."],

@@ -1,4 +1,5 @@
-// Random submissions, cancels, blocks and restarts of one transaction, against a model that knows nothing of how the relay keeps it.
+// Random submissions, cancels, blocks and restarts of one transaction, against a model that knows
+// nothing of how the relay keeps it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,8 +11,8 @@ import { type Brought, cancelBy, hash, holds, offer, R, S, stageOf } from "./own
 import { LIFE_BLOCKS, StagesFixture } from "./stagesFixture.ts";
 
 /**
- * What a model of a few lines says: of each client all that it asked for, and whether it still wants it. It has failed its simulation
- * until it goes out.
+ * What a model of a few lines says: of each client all that it asked for, and whether it still
+ * wants it. It has failed its simulation until it goes out.
  */
 class Model {
 	readonly asked: Brought[] = [];

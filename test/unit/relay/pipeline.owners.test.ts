@@ -1,5 +1,5 @@
-// Who owns a transaction whose bytes several clients bring: which path holds, who gets the refund, who ends it, and what of that a
-// restart keeps.
+// Who owns a transaction whose bytes several clients bring: which path holds, who gets the refund,
+// who ends it, and what of that a restart keeps.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -24,7 +24,10 @@ import { blocks, LIFE_BLOCKS, STORE_OUT, StagesFixture, scenario } from "./stage
 
 type Answered = readonly [by: string, answer: CancelOutcome];
 
-/** Who brings what in this order before it goes out; what holds; who cancels in this order, and what each is answered. */
+/**
+ * Who brings what in this order before it goes out; what holds; who cancels in this order, and what
+ * each is answered.
+ */
 const BEFORE: readonly (readonly [readonly Brought[], holds: string, cancels: readonly Answered[]])[] = [
 	[
 		[{ by: "a" }],

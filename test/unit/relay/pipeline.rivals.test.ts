@@ -1,5 +1,6 @@
-// Tests what a stranger who has signed bytes can't take from an owner who brings them too: his place among the owners, and the
-// wallet's cancel, which ends them everywhere only where it is mined.
+// Tests what a stranger who has signed bytes can't take from an owner who brings them too: his
+// place among the owners, and the wallet's cancel, which ends them everywhere only where it is
+// mined.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -45,7 +46,10 @@ async function bring(fixture: StagesFixture, one: Brought, { tx } = TX): Promise
 
 const softly = (by: string): Brought => ({ by, path: "noreverts", soft: true });
 
-/** Who has brought what, who brings the wallet's cancel, and what that is: free, or a replacement that is mined. */
+/**
+ * Who has brought what, who brings the wallet's cancel, and what that is: free, or a replacement
+ * that is mined.
+ */
 const CANCELS: readonly (readonly [readonly Brought[], by: string, "cancels" | "accepted"])[] = [
 	[[softly("a")], "a", "cancels"],
 	[[softly("a")], "elsewhere", "cancels"],

@@ -75,7 +75,10 @@ test("a clock that is off is noted at the head, which is as ready as it was", as
 	}
 });
 
-/** What an edge says of the core's checks: how the core answers, how the search for one goes, and what follows. */
+/**
+ * What an edge says of the core's checks: how the core answers, how the search for one goes, and
+ * what follows.
+ */
 const EDGE_ROWS: readonly (readonly [
 	answer: CheckResult | Error | null,
 	search: { readonly isAway: boolean; readonly trouble: string },
@@ -96,7 +99,7 @@ const EDGE_ROWS: readonly (readonly [
 	[
 		null,
 		{ isAway: true, trouble: "no relay has the store" },
-		[{ ok: false, reason: "no core can be reached: no relay has the store" }, { ok: true }],
+		[{ ok: false, reason: "no core reachable: no relay has the store" }, { ok: true }],
 	],
 ];
 

@@ -13,7 +13,10 @@ export const RECIPIENT = `0x${"fe".repeat(20)}`;
 /** Who pays. */
 export const OTHER = `0x${"fd".repeat(20)}`;
 
-/** The record of a transaction with nonce `nonce` in `block`, for which `paid` wei were paid; seen `at`, in ms. */
+/**
+ * The record of a transaction with nonce `nonce` in `block`, for which `paid` wei were paid; seen
+ * `at`, in ms.
+ */
 export function refundedRecord(
 	nonce: number,
 	block: number,

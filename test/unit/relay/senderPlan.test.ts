@@ -31,8 +31,9 @@ const IMPOSSIBLE: SimulationOutcome = {
 };
 
 /**
- * The paths of a sender's transactions; how many must be simulated; how they fare (`+` passed, `-` failed, `?` the node can't simulate
- * it; what is behind a failure has none); for each its builders (with `?` if it is sent unsimulated), `hold`, or what it waits for.
+ * The paths of a sender's transactions; how many must be simulated; how they fare (`+` passed, `-`
+ * failed, `?` the node can't simulate it; what is behind a failure has none); for each its builders
+ * (with `?` if it is sent unsimulated), `hold`, or what it waits for.
  */
 const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: string, plan: string])[] = [
 	["fast", 1, "+", "abc"],
@@ -41,7 +42,8 @@ const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: st
 	["fullprivacy", 1, "+", "b"],
 	["maxbackruns", 1, "-", "hold"],
 	["nochecks", 0, "", "abc"],
-	// What the node can't simulate goes out where a revert is allowed, and so does what stands behind it there.
+	// What the node can't simulate goes out where a revert is allowed, and so does what stands behind
+	// it there.
 	["fast", 1, "?", "abc?"],
 	["maxbackruns", 1, "?", "abc?"],
 	["noreverts", 1, "?", "hold"],
@@ -69,9 +71,11 @@ const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: st
 	["fast+ fast+ noreverts+", 3, "+++", "abc abc abc"],
 	["fast+ fast fast+", 2, "++", "abc abc abc"],
 	["fast+ maxbackruns+", 0, "", "abc abc"],
-	// What has passed goes on being sent though it would revert now; of what is behind it nothing is known.
+	// What has passed goes on being sent though it would revert now; of what is behind it nothing is
+	// known.
 	["fast+ noreverts+", 2, "-", "abc behindUnchecked"],
-	// Those on /nochecks go out at once; a simulated one behind them waits until they are mined, and all behind it.
+	// Those on /nochecks go out at once; a simulated one behind them waits until they are mined, and
+	// all behind it.
 	["nochecks nochecks nochecks", 0, "", "abc abc abc"],
 	["fast nochecks nochecks", 1, "+", "abc abc abc"],
 	["nochecks fast+", 0, "", "abc behindUnchecked"],

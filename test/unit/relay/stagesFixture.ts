@@ -1,5 +1,5 @@
-// The pipeline, the sender runner and the block loop with a real pool, records and store, around a fake node, builders
-// and disk that the test controls. Time stands still.
+// The pipeline, the sender runner and the block loop with a real pool, records and store, around a
+// fake node, builders and disk that the test controls. Time stands still.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -167,7 +167,7 @@ class FakeNode {
 /** What a client is told where the store fails. */
 export const STORE_OUT = {
 	kind: "internal",
-	message: "internal error: nothing can be stored now, try again",
+	message: "internal error: the store is unavailable, try again",
 	data: { reason: "store unavailable" },
 };
 
@@ -184,7 +184,10 @@ export interface BlockOptions {
 	readonly reverted?: readonly Block[];
 }
 
-/** One for all, since its library takes seconds to load. Nothing waits too long for it by this clock. */
+/**
+ * One for all, since its library takes seconds to load. Nothing waits too long for it by this
+ * clock.
+ */
 const BLOB_PROOFS = new BlobProofs({}, { clock: new ManualClock() });
 
 /** All of it, at head 100. */
@@ -287,7 +290,9 @@ export class StagesFixture {
 		return head;
 	}
 
-	/** Sends bytes as a client does, with the hash in its `again` parameter; resolves with its answer. */
+	/**
+	 * Sends bytes as a client does, with the hash in its `again` parameter; resolves with its answer.
+	 */
 	submit(transaction: PrivateTransaction, again: string | null = null): Promise<SubmitOutcome> {
 		const { tx, receivedAt: _, owners, sharing: __, ...options } = transaction;
 		const address = owners[0]?.address ?? null;

@@ -1,5 +1,5 @@
-// Clients and their limits: the trusted address and its normal form, origins that are web pages, rate limits, and the limit of
-// unread bytes.
+// Clients and their limits: the trusted address and its normal form, origins that are web pages,
+// rate limits, and the limit of unread bytes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,9 @@ import { ManualClock } from "../../support/manualClock.ts";
 
 const SECRET = "s3cret";
 
-/** By the number of trusted proxies, X-Forwarded-For and X-Boost-Auth on a connection of 10.0.0.1. */
+/**
+ * By the number of trusted proxies, X-Forwarded-For and X-Boost-Auth on a connection of 10.0.0.1.
+ */
 const FORWARDED: readonly (readonly [number, string | undefined, string | undefined, string])[] = [
 	[0, undefined, undefined, "10.0.0.1"],
 	[0, "1.1.1.1", undefined, "10.0.0.1"],

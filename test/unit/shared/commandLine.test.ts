@@ -1,4 +1,5 @@
-// What a script prints for --help and for arguments that it does not know, with the exit code, and what it reads from good ones.
+// What a script prints for --help and for arguments that it does not know, with the exit code, and
+// what it reads from good ones.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

@@ -1,5 +1,5 @@
-// A process: its parts start and stop in order even if one fails or hangs, background tasks are awaited, and answers that arrive
-// in time are read before their deadline.
+// A process: its parts start and stop in order even if one fails or hangs, background tasks are
+// awaited, and answers that arrive in time are read before their deadline.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

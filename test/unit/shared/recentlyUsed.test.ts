@@ -1,4 +1,5 @@
-// Which entries such a cache keeps, and that an empty one takes no memory for those that it may have.
+// Which entries such a cache keeps, and that an empty one takes no memory for those that it may
+// have.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";

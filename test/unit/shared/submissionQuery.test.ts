@@ -30,7 +30,8 @@ const TAKEN: readonly (readonly [string, object])[] = [
 	],
 	["?referrer=", {}],
 	[`?referrer=${encodeURIComponent(SMILES)}`, { referrer: SMILES }],
-	// Flashbots': whatever is asked for there, searchers see nothing unless the call data is hinted at.
+	// Flashbots': whatever is asked for there, searchers see nothing unless the call data is hinted
+	// at.
 	["?hint=hash", { isHidden: true }],
 	["?hint=hash&HINT=default_logs", { isHidden: true }],
 	["?hint=contract_address&hint=function_selector", { isHidden: true }],
@@ -76,15 +77,18 @@ test("a misspelt name is refused with the right one; of a long query only known 
 		["builders=titan", "builders: expected the name builder"],
 		["hint=", `hint: expected one of ${HINTS}`],
 		["hint=hash,logs", `hint: expected one of ${HINTS}`],
-		["hint=logs", "hint: expected calldata beside logs: searchers see all but the signature, or nothing"],
+		[
+			"hint=logs",
+			"hint: expected calldata with logs: searchers see everything but the signature, or nothing",
+		],
 		["useMempool=true", "useMempool: expected false: nothing goes to the public mempool"],
 		["blockRange=soon", "blockRange: expected a number of blocks"],
 		[`refund=${ADDRESS}`, "refund: expected an address and a percent: 0x…:90"],
 		[`refund=${ADDRESS}:9.5`, "refund: expected an address and a percent: 0x…:90"],
 		["refund=0x12:90", "refund: expected an address and a percent: 0x…:90"],
 		[`refund=${ADDRESS}:45&refund=${SMILES}:45`, "refund: expected one recipient"],
-		[`refund=${ADDRESS}:90&refundRecipient=${ADDRESS}`, "refund: expected no refundRecipient beside it"],
-		["originId=a&referrer=a", "originId: expected no referrer beside it"],
+		[`refund=${ADDRESS}:90&refundRecipient=${ADDRESS}`, "refund: expected no refundRecipient with it"],
+		["originId=a&referrer=a", "originId: expected no referrer with it"],
 		[`originId=${"z".repeat(65)}`, "originId: expected 64 characters at most"],
 		[`referrer=${"z".repeat(5_000)}`, "referrer: expected 64 characters at most"],
 	] as const) {

@@ -1,4 +1,5 @@
-// The commit that a build names: as git's files have it, as git itself says it, and as hosts tell it where there is no git.
+// The commit that a build names: as git's files have it, as git itself says it, and as hosts tell
+// it where there is no git.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,5 @@
-// Each file of a run is begun by one process, and a folder that cannot be written skips none in silence.
+// Each file of a run is begun by one process, and a folder that cannot be written skips none in
+// silence.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,4 +1,5 @@
-// The report of a test run for the events of node:test, and the end of a test process that something keeps alive.
+// The report of a test run for the events of node:test, and the end of a test process that
+// something keeps alive.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

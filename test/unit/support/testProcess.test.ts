@@ -1,5 +1,5 @@
-// A test process names the test or file during which an error was thrown or a promise rejected that nothing caught. It ends with
-// its runner.
+// A test process names the test or file during which an error was thrown or a promise rejected that
+// nothing caught. It ends with its runner.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

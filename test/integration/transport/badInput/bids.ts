@@ -1,5 +1,5 @@
-// Well-formed bids and bundles that can't be accepted, with their exact answers, at a head of 3 and beside pending targets.
-// Those that must not be told apart have one answer.
+// Well-formed bids and bundles that can't be accepted, with their exact answers, at a head of 3 and
+// beside pending targets. Those that must not be told apart have one answer.
 
 import {
 	BIDDERS,
@@ -89,7 +89,10 @@ const BLOCKS: readonly CallRow[] = [
 	),
 ];
 
-/** A backrun of SHARED that is no transaction for this chain, and the same as the second one of a plain bundle. */
+/**
+ * A backrun of SHARED that is no transaction for this chain, and the same as the second one of a
+ * plain bundle.
+ */
 function bad(name: string, raw: string, message: string): CallRow[] {
 	const body = [{ tx: good.raw }, { tx: raw }];
 	return [

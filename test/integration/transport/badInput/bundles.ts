@@ -1,5 +1,5 @@
-// Malformed bundles, bids and cancels, with their exact answers. What is wrong only beside a pending transaction or a chain is
-// tested elsewhere.
+// Malformed bundles, bids and cancels, with their exact answers. What is wrong only beside a
+// pending transaction or a chain is tested elsewhere.
 
 import { type CallRow, invalid, refusedCalls } from "./fixture.ts";
 
@@ -14,7 +14,7 @@ const SOMEBODY = `0x${"5a".repeat(20)}`;
 const OBJECT = "bundle: expected an object";
 const ENTRIES = "expected two entries, the target's hash and a signed backrun, or none to cancel";
 const FIRST = "bundle.txs[0]: expected the target's hash first: 32 bytes as 0x hex";
-const SECOND = "bundle.txs[1]: expected a signed transaction as 0x hex behind the target's hash";
+const SECOND = "bundle.txs[1]: expected a signed transaction as 0x hex after the target's hash";
 const QUANTITY = "expected a 0x hex number without leading zeros";
 const UUID = "bundle.replacementUuid: expected a text of 1 to 256 characters";
 const EMPTY = `${UUID}: an empty txs cancels by it`;
@@ -120,10 +120,7 @@ const FOREIGN: readonly CallRow[] = [
 		"bundle.revertingTxHashes: expected none, or []: no backrun may revert; in a plain bundle say canRevert, by mev_sendBundle",
 		foreign(["revertingTxHashes"], [TARGET]),
 	),
-	...send(
-		"bundle.uuid: expected none: the name of a bundle is its replacementUuid",
-		foreign(["uuid"], "mine"),
-	),
+	...send("bundle.uuid: expected none: a bundle is named by its replacementUuid", foreign(["uuid"], "mine")),
 	...send(
 		"bundle.replacementUUID: unknown key: did you mean replacementUuid?",
 		foreign(["replacementUUID"], ""),
@@ -164,7 +161,7 @@ const CANCEL: readonly CallRow[] = [
 		"a list of uuids": [{ replacementUuid: ["mine"] }],
 		"a uuid of 257 characters": [{ replacementUuid: "u".repeat(257) }],
 	}),
-	...cancel("bundle.uuid: expected none: the name of a bundle is its replacementUuid", {
+	...cancel("bundle.uuid: expected none: a bundle is named by its replacementUuid", {
 		"another name": [{ uuid: "mine" }],
 	}),
 	...cancel("bundle.replacementUUID: unknown key: did you mean replacementUuid?", {
@@ -274,7 +271,7 @@ const BODY: readonly CallRow[] = [
 		"a misspelt canRevert": [{ tx: TX, canrevert: true }],
 	}),
 	...body("[0].revertMode: unknown key", { revertMode: [{ tx: TX, revertMode: "drop" }] }),
-	...body("[0].bundle: expected none: nested bundles are not taken", {
+	...body("[0].bundle: expected none: nested bundles are not supported", {
 		"a nested bundle": [{ bundle: plain }],
 	}),
 	...body(": expected exactly one {tx, canRevert} behind a hash", {
@@ -285,8 +282,8 @@ const BODY: readonly CallRow[] = [
 		"a hash second": [{ tx: TX }, { hash: TARGET }],
 		"two hashes": [{ hash: TARGET }, { hash: TARGET }],
 	}),
-	...body("[0].tx: expected none beside hash", { "a hash beside a transaction": [{ hash: TARGET, tx: TX }] }),
-	...body("[0].canRevert: expected none beside hash", {
+	...body("[0].tx: expected none with hash", { "a hash beside a transaction": [{ hash: TARGET, tx: TX }] }),
+	...body("[0].canRevert: expected none with hash", {
 		"a hash with canRevert": [{ hash: TARGET, canRevert: true }, { tx: TX }],
 	}),
 	...body("[0].hash: expected a hash of 32 bytes as 0x hex", {
@@ -295,7 +292,10 @@ const BODY: readonly CallRow[] = [
 ];
 
 const validity = having("validity");
-/** Refunds of a good bundle of three, and of a good bid; what is told is of the path `bundle.validity.refund`. */
+/**
+ * Refunds of a good bundle of three, and of a good bid; what is told is of the path
+ * `bundle.validity.refund`.
+ */
 const refunds = (bundle: object) => {
 	const rows = refused("mev_sendBundle", (refund) => [{ ...bundle, validity: { refund } }]);
 	return (what: string, values: Named) => rows(`bundle.validity.refund${what}`, values);
@@ -307,9 +307,9 @@ const config = (what: string, values: Named): CallRow[] =>
 		{ ...plain, validity: { refund: [{ bodyIdx: 0, percent: 50 }], refundConfig } },
 	])(`bundle.validity.refundConfig${what}`, values);
 
-const INDEX = "expected the index of an entry of the body";
+const INDEX = "expected the index of a body entry";
 const PERCENT = "expected a whole number from 0 to 100";
-const SUM = "expected percents of 100 in all at most";
+const SUM = "expected percents that add up to at most 100";
 const part = (bodyIdx: unknown, percent: unknown) => ({ bodyIdx, percent });
 const paying = (percent: unknown) => ({ address: SOMEBODY, percent });
 
@@ -331,7 +331,7 @@ const VALIDITY: readonly CallRow[] = [
 		"an index behind the last": [part(3, 9)],
 		"an index of a million": [part(1e6, 9)],
 	}),
-	...refund("[1].bodyIdx: expected each index once", { "an index twice": [part(1, 9), part(1, 9)] }),
+	...refund("[1].bodyIdx: expected each index at most once", { "an index twice": [part(1, 9), part(1, 9)] }),
 	...refund(`[0].percent: ${PERCENT}`, {
 		"no percent": [{ bodyIdx: 0 }],
 		"101 percent": [part(0, 101)],

@@ -1,5 +1,6 @@
-// Bytes that are no transaction, or none that can be taken, as rows with their exact answers. The decoder's unit test breaks
-// each rule of the encoding in each type; these rows show how each kind of fault is answered to a client.
+// Bytes that are no transaction, or none that can be taken, as rows with their exact answers. The
+// decoder's unit test breaks each rule of the encoding in each type; these rows show how each kind
+// of fault is answered to a client.
 
 import {
 	ADDRESS,

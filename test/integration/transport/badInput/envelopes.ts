@@ -1,4 +1,5 @@
-// Bad JSON-RPC: bodies that are JSON but no request or batch, with their exact answers, and what is forgiven.
+// Bad JSON-RPC: bodies that are JSON but no request or batch, with their exact answers, and what is
+// forgiven.
 
 import { failure, type HttpRow, success } from "./fixture.ts";
 
@@ -219,7 +220,10 @@ const cube = `[${Array(50)
 	.fill(`[${Array(50).fill(row).join(",")}]`)
 	.join(",")}]`;
 
-/** Two megabytes are read whole: none of them may cost more than their reading, and what would is not parsed. */
+/**
+ * Two megabytes are read whole: none of them may cost more than their reading, and what would is
+ * not parsed.
+ */
 const LARGE: readonly HttpRow[] = [
 	...refused(7, TOO_MANY, {
 		"half a million params": text("eth_getTransactionByHash", zeros),

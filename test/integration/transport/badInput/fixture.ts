@@ -1,5 +1,5 @@
-// Starts a relay for bad input, whose log keeps every fault, sends it the rows of the tables beside this file, compares the
-// exact answers, and proves that the relay is healthy afterwards.
+// Starts a relay for bad input, whose log keeps every fault, sends it the rows of the tables beside
+// this file, compares the exact answers, and proves that the relay is healthy afterwards.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -87,16 +87,24 @@ export function refusedCalls(
 export interface BadInputFixture {
 	readonly system: TestSystem;
 	readonly wire: Wire;
-	/** Fails where the relay has logged a fault since the last time: an error, or a warning about a single request. */
+	/**
+	 * Fails where the relay has logged a fault since the last time: an error, or a warning about a
+	 * single request.
+	 */
 	checkLog(): void;
 	/** The relay is ready, no fault was logged, and a good transaction goes through and is mined. */
 	stillWell(): Promise<void>;
-	/** Waits until what happens behind the answer to a submission has happened, as far as it can before the next block. */
+	/**
+	 * Waits until what happens behind the answer to a submission has happened, as far as it can
+	 * before the next block.
+	 */
 	archived(hash: string): Promise<void>;
 	stop(): Promise<void>;
 }
 
-/** Starts a relay; the last of the chain's accounts is kept for {@link BadInputFixture.stillWell}. */
+/**
+ * Starts a relay; the last of the chain's accounts is kept for {@link BadInputFixture.stillWell}.
+ */
 export async function startFixture(options: SystemOptions = {}): Promise<BadInputFixture> {
 	const faults: string[] = [];
 	// With a key of its own the relay has nothing to warn of at its start.
@@ -176,7 +184,10 @@ export interface Standing {
 
 const THOUSAND_ETHER = 10n ** 21n;
 
-/** Sets balances, nonces and code, before the relay hears of the accounts: it remembers them until the next head. */
+/**
+ * Sets balances, nonces and code, before the relay hears of the accounts: it remembers them until
+ * the next head.
+ */
 export async function prepareAccounts(
 	chain: DevChain,
 	accounts: readonly { readonly account: TestAccount; readonly standing: Standing }[],

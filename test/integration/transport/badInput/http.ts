@@ -1,5 +1,5 @@
-// Bad HTTP with its exact answers: bytes that are not HTTP or contradict themselves, and bodies, verbs, paths, types, lengths
-// and signatures that are not served; and what is just right.
+// Bad HTTP with its exact answers: bytes that are not HTTP or contradict themselves, and bodies,
+// verbs, paths, types, lengths and signatures that are not served; and what is just right.
 
 import { gzipSync } from "node:zlib";
 import { createBodySigner } from "../../../../shared/ethereum/signatures.ts";

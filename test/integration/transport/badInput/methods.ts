@@ -1,5 +1,6 @@
-// Bad parameters of the relay's own methods, and good ones beside them, with their exact answers; and methods that must not be
-// served, since callers could use the node's accounts or change its mempool or its chain.
+// Bad parameters of the relay's own methods, and good ones beside them, with their exact answers;
+// and methods that must not be served, since callers could use the node's accounts or change its
+// mempool or its chain.
 
 import { type CallRow, invalid, refusal } from "./fixture.ts";
 

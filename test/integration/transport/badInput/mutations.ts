@@ -1,5 +1,5 @@
-// Mutates good requests at random, the same way for the same seed. Some mutations hit the bytes, some the JSON, some
-// the hex in it, since most damaged bytes are not JSON and get no further.
+// Mutates good requests at random, the same way for the same seed. Some mutations hit the bytes,
+// some the JSON, some the hex in it, since most damaged bytes are not JSON and get no further.
 
 import type { SeededRandom } from "../../../support/seededRandom.ts";
 
@@ -94,7 +94,8 @@ function spoilText(text: string, other: string, random: SeededRandom, times: num
 		const from = random.below(spoilt.length + 1);
 		const to = Math.min(spoilt.length, from + random.below(20));
 		const piece = random.below(3) === 0 ? slice(other, random) : random.pick(ODD_TEXT);
-		// Cut off behind it, without a piece, with one twice, with another one for it, or with another one before it.
+		// Cut off behind it, without a piece, with one twice, with another one for it, or with another
+		// one before it.
 		const [left, right] = random.pick([
 			[spoilt.slice(0, from), ""],
 			[spoilt.slice(0, from), spoilt.slice(to)],

@@ -1,14 +1,15 @@
-// Bad hashes and signatures on the status pages, and bad query parameters of the submission paths, with their exact answers.
+// Bad hashes and signatures on the status pages, and bad query parameters of the submission paths,
+// with their exact answers.
 
 import { type CallRow, failure, type HttpRow, invalid, refusal, type WireError } from "./fixture.ts";
 
 const HASH = `0x${"aB".repeat(32)}`;
 const NO_PATH = { error: "unknown path" };
 const NO_HASH = { error: "expected a transaction hash of 32 bytes as 0x hex" };
-const NEVER_SEEN = { error: "no transaction with this hash was seen here" };
+const NEVER_SEEN = { error: "the relay has received no transaction with this hash" };
 const NO_BUNDLE_HASH = { error: "expected a bundle hash of 32 bytes as 0x hex" };
 /** Another client's bundle is answered like an unknown one. */
-const NO_BUNDLE = { error: "no bundle of yours with this hash was seen here" };
+const NO_BUNDLE = { error: "the relay has received no bundle of yours with this hash" };
 
 /** The interface's blank record, and not a field more. */
 const BLANK = {

@@ -1,5 +1,6 @@
-// What the random requests are made of and how each may be answered, written from JSON-RPC 2.0 and the chain's rules and apart
-// from the relay's code: good calls for the mutations to damage, and transactions of random and extreme values.
+// What the random requests are made of and how each may be answered, written from JSON-RPC 2.0 and
+// the chain's rules and apart from the relay's code: good calls for the mutations to damage, and
+// transactions of random and extreme values.
 
 import assert from "node:assert/strict";
 import type { SeededRandom } from "../../../support/seededRandom.ts";
@@ -69,8 +70,9 @@ const BATCHES = [
 ];
 
 /**
- * Bodies that are answered well, or refused in good form, for the accounts of a fresh dev chain. Left out: calls that one more
- * digit makes expensive for a node, and eth_feeHistory, which crashes anvil (2⁶⁴ blocks); the relay is under test.
+ * Bodies that are answered well, or refused in good form, for the accounts of a fresh dev chain.
+ * Left out: calls that one more digit makes expensive for a node, and eth_feeHistory, which crashes
+ * anvil (2⁶⁴ blocks); the relay is under test.
  */
 export const CORPUS: readonly string[] = [
 	...[...SUBMISSIONS, ...SUBMISSIONS, ...READS, ...CANCELS, ...BUNDLES, ...REFUSED, ...BATCHES].map((one) =>
@@ -87,7 +89,10 @@ export const PATHS: readonly string[] = [
 	...[`/fast?refundRecipient=${ADDRESS}`, "/fast?refundRecipient=0x", "/?%zz=%ff&&=", "/tx", "/info"],
 ];
 
-/** How a body must be answered: refused as a whole, by one answer, by a batch of them, or not at all. */
+/**
+ * How a body must be answered: refused as a whole, by one answer, by a batch of them, or not at
+ * all.
+ */
 type Shape =
 	| { readonly kind: "unparsable" }
 	| { readonly kind: "refused" }
@@ -134,7 +139,10 @@ function single(entry: unknown, transport: "http" | "ws"): Shape {
 	return { kind: "single", id: null };
 }
 
-/** An answer to one call: in good form, with `id`, and no fault of the relay's own. True where the node is to blame. */
+/**
+ * An answer to one call: in good form, with `id`, and no fault of the relay's own. True where the
+ * node is to blame.
+ */
 export function checkOne(answer: unknown, id: unknown): boolean {
 	const { jsonrpc, id: echoed, result, error, ...more } = answer as Record<string, unknown>;
 	assert.deepEqual([jsonrpc, echoed, more], ["2.0", id, {}]);

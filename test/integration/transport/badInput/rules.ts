@@ -1,5 +1,5 @@
-// Well-formed transactions that this chain or account may not send, with their exact answers, and what is just within each
-// rule. Each row has an account of its own.
+// Well-formed transactions that this chain or account may not send, with their exact answers, and
+// what is just within each rule. Each row has an account of its own.
 
 import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
 import type { TransactionType } from "../../../../shared/ethereum/transactionFields.ts";
@@ -32,7 +32,10 @@ interface RuleRow {
 
 const GWEI = 10n ** 9n;
 
-/** Fees under which a transaction is taken and waits, so that no block has to be built of all of them. */
+/**
+ * Fees under which a transaction is taken and waits, so that no block has to be built of all of
+ * them.
+ */
 const WAITING: TxOptions = { maxFeePerGas: GWEI / 10n, maxPriorityFeePerGas: 0 };
 
 /** A rule that refuses. */
@@ -93,12 +96,18 @@ export function ruleRows(rules: readonly Rule[], first: number): RuleRow[] {
 	});
 }
 
-/** That of a blob transaction is without its sidecar: there the decoder is believed, which its own tests check. */
+/**
+ * That of a blob transaction is without its sidecar: there the decoder is believed, which its own
+ * tests check.
+ */
 function hashOf(raw: Buffer, options: TxOptions): string {
 	return options.type === 3 ? signedTransaction(options).hash : hex(keccak256(raw));
 }
 
-/** A transaction of exactly this many bytes: the length of a signature is a matter of luck, so several are tried. */
+/**
+ * A transaction of exactly this many bytes: the length of a signature is a matter of luck, so
+ * several are tried.
+ */
 function sized(bytes: number, options: TxOptions): TxOptions {
 	const having = (value: number, data: number): TxOptions => ({
 		...options,

@@ -1,5 +1,6 @@
-// Bad input over a websocket, as rows: messages with their exact answers, frames (RFC 6455, section 5.2) that end the
-// connection with the code, and upgrades that are refused with the answer. No client library would send most of them.
+// Bad input over a websocket, as rows: messages with their exact answers, frames (RFC 6455, section
+// 5.2) that end the connection with the code, and upgrades that are refused with the answer. No
+// client library would send most of them.
 
 import { RawConnection } from "../../../support/clients.ts";
 import { type BytesRow, failure, success } from "./fixture.ts";
@@ -181,7 +182,10 @@ export const FRAME_ROWS: ReadonlyMap<number, Readonly<Record<string, readonly Bu
 	],
 ]);
 
-/** Upgrades, sends `frames` and waits until the server closes: the code of its close frame, or null without one. */
+/**
+ * Upgrades, sends `frames` and waits until the server closes: the code of its close frame, or null
+ * without one.
+ */
 export async function closedWith(port: number, frames: readonly Buffer[]): Promise<number | null> {
 	const connection = await RawConnection.open(port);
 	connection.write(upgradeHead("/ws"));
@@ -220,7 +224,10 @@ export const UPGRADE_ROWS: readonly BytesRow[] = [
 	},
 ];
 
-/** Upgrades that break RFC 6455 itself; the words are those of the websocket library, so the status alone counts. */
+/**
+ * Upgrades that break RFC 6455 itself; the words are those of the websocket library, so the status
+ * alone counts.
+ */
 export const BROKEN_UPGRADES: readonly {
 	readonly name: string;
 	readonly bytes: string;

@@ -1,4 +1,5 @@
-// Sends tables of bad input as raw HTTP bytes and returns the answers as they came. It judges and repeats nothing.
+// Sends tables of bad input as raw HTTP bytes and returns the answers as they came. It judges and
+// repeats nothing.
 
 import { Readable } from "node:stream";
 import { Client, type Dispatcher } from "undici";
@@ -57,8 +58,9 @@ export class Wire {
 }
 
 /**
- * Sends `bytes` on a connection of their own. Answers the response (not the interim 100), or null where the server closes
- * the connection without one. With `half` our side is closed behind the bytes.
+ * Sends `bytes` on a connection of their own. Answers the response (not the interim 100), or null
+ * where the server closes the connection without one. With `half` our side is closed behind the
+ * bytes.
  */
 export async function sendBytes(
 	port: number,

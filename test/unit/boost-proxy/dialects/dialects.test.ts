@@ -1,4 +1,5 @@
-// Error messages from the sources or logs of nodes and relays, and messages that only resemble them.
+// Error messages from the sources or logs of nodes and relays, and messages that only resemble
+// them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// How the time of a client's request is shared between the upstreams that are asked one after another.
+// How the time of a client's request is shared between the upstreams that are asked one after
+// another.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,6 @@
-// What two boosts had of one transaction becomes one row, by a table: whose it is, and where it must still be cancelled. And of two
-// transactions of one nonce the last counts, except where an upstream has both.
+// What two boosts had of one transaction becomes one row, by a table: whose it is, and where it
+// must still be cancelled. And of two transactions of one nonce the last counts, except where an
+// upstream has both.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -22,7 +23,10 @@ const ended = (how: Ending, cancelAt: readonly UpstreamName[] = []): Row =>
 	endRow(live("has"), how, 7, cancelAt);
 const settled = (how: Ending): Row => stripRow(ended(how));
 
-/** `cancelAt`: of ended ones; `holders`: of live ones. `theirs`: the other boost's row holds all of it. */
+/**
+ * `cancelAt`: of ended ones; `holders`: of live ones. `theirs`: the other boost's row holds all of
+ * it.
+ */
 const CASES: readonly (readonly [
 	what: string,
 	own: Row,

@@ -1,5 +1,5 @@
-// An upstream that does not answer: how few requests it gets, which wait for the probe, and that bursts and slow reads are
-// no stall.
+// An upstream that does not answer: how few requests it gets, which wait for the probe, and that
+// bursts and slow reads are no stall.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

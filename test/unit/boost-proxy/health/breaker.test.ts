@@ -1,4 +1,5 @@
-// What opens a breaker, how probes close it, relapses, and forced states. Stalls are in breaker.stalls.test.ts.
+// What opens a breaker, how probes close it, relapses, and forced states. Stalls are in
+// breaker.stalls.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

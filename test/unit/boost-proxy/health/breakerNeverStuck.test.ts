@@ -1,5 +1,5 @@
-// Properties of the breaker under random events: with a healthy upstream it closes within a bounded time, and never runs two probes at a
-// time.
+// Properties of the breaker under random events: with a healthy upstream it closes within a bounded
+// time, and never runs two probes at a time.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -126,7 +126,8 @@ test("after any events, with a healthy upstream it closes within a bounded time"
 			}
 			openings += fixture.trips.length;
 
-			// Healthy from here on; an operator who has forced a state says auto. What hung is at its end.
+			// Healthy from here on; an operator who has forced a state says auto. What hung is at its
+			// end.
 			fixture.found = "ok";
 			fixture.probeMs = TIMES.probeTimeoutMs / 5;
 			fixture.breaker.force(null);

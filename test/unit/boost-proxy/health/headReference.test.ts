@@ -1,4 +1,5 @@
-// The head that the relay's is compared with: whose it is, when it is read, and when it counts for nothing.
+// The head that the relay's is compared with: whose it is, when it is read, and when it counts for
+// nothing.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

@@ -16,7 +16,9 @@ export const error = (code: number, status = 200) =>
 	answered(status, { jsonrpc: "2.0", id: 1, error: { code, message: "no" } });
 export const CUT: TransportResult = { kind: "aborted", sent: false };
 
-/** A transport that answers each method, and /readyz, with what is set for it, each after `tookMs`. */
+/**
+ * A transport that answers each method, and /readyz, with what is set for it, each after `tookMs`.
+ */
 export class FakeTransport implements Transport {
 	readonly asked: string[] = [];
 	readonly deadlines: number[] = [];

@@ -23,8 +23,8 @@ function relayFixture(head: bigint | null = null, chainId = 1n) {
 	};
 	const options = { timeoutMs: 500, maxHeadLag: 3, slot: { ms: 1_000 } };
 	const said: (string | null)[] = [];
-	const onSaid = (text: string | null) => void said.push(text);
-	const probe = relayProbe(options, { transport, reference, clock, onSaid });
+	const onReadiness = (text: string | null) => void said.push(text);
+	const probe = relayProbe(options, { transport, reference, clock, onReadiness });
 	return { clock, transport, set, probe, said };
 }
 
@@ -117,8 +117,7 @@ test("a head that does not come in time is the node's fault only where /readyz c
 	}
 });
 
-const NOT_OF_A_RELAY =
-	"its /readyz is a 503 that no relay wrote: the proxy in front of it has no relay that is ready";
+const NOT_OF_A_RELAY = "its /readyz is a 503 from the proxy in front of it, which has no ready relay";
 
 test("what the relay says of itself is told with each probe, as short text", async () => {
 	const { transport, probe, said } = relayFixture();
@@ -126,7 +125,7 @@ test("what the relay says of itself is told with each probe, as short text", asy
 	for (const [body, expected] of [
 		[
 			{ checks: { store: { ok: false, reason: "the disk is full" } } },
-			"its /readyz says of store: the disk is full",
+			"its /readyz reports store: the disk is full",
 		],
 		[
 			{
@@ -136,11 +135,11 @@ test("what the relay says of itself is told with each probe, as short text", asy
 					store: { ok: true },
 				},
 			},
-			"its /readyz says of node: out; of head: old",
+			"its /readyz reports node: out; head: old",
 		],
 		[
 			{ checks: { store: { ok: false, reason: `\n\u202e${"x".repeat(900)}` } } },
-			`its /readyz says of store: ${"x".repeat(240)}`,
+			`its /readyz reports store: ${"x".repeat(240)}`,
 		],
 		[{ checks: { "<b>": { ok: false, reason: "x" }, store: { ok: false }, head: null } }, null],
 		[{ checks: [] }, null],

@@ -1,4 +1,5 @@
-// Every rule of an upstream's health as a table: which faults count, what opens a breaker, what waits, and the backoff.
+// Every rule of an upstream's health as a table: which faults count, what opens a breaker, what
+// waits, and the backoff.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

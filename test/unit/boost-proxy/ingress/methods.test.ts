@@ -1,5 +1,5 @@
-// Boost's table of methods against the relay's: the weights are the same, and only reads may reach a third party. And whose a signed
-// cancel is.
+// Boost's table of methods against the relay's: the weights are the same, and only reads may reach
+// a third party. And whose a signed cancel is.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -49,7 +49,8 @@ test("a signed cancel is its signer's; while the chain is not known it is refuse
 	const methods = boostMethods(dependencies as unknown as BoostMethodDependencies);
 	const cancel = methods.get("eth_cancelTransaction") ?? assert.fail();
 	const context = { state: { caller: { signer: null } } } as unknown as BoostContext;
-	const refusal = /^RpcError: no relay available: the chain's id is not known yet, to check the signature$/;
+	const refusal =
+		/^RpcError: no relay available: the chain id is not known yet, so the signature can't be checked$/;
 	await assert.rejects(async () => cancel.call([hash, signature], context), refusal);
 	assert.deepEqual(signers, []);
 	chain = 31_337n;

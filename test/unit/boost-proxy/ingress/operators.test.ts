@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
 import type { Route } from "../../../../boost-proxy/domain/request.ts";
-import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
+import type { Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
 import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
 import { UNKNOWN_BUILD } from "../../../../shared/version.ts";
@@ -150,7 +151,7 @@ test("ready while the relay, or a fallback that some path allows, is available",
 		[false, "out", true],
 		[true, "none", /no fallback/],
 		[true, "out", /the relay and the fallback are down/],
-		[true, "refused", /may be given nothing/],
+		[true, "refused", /nothing may be sent/],
 		[true, "in", true],
 		[true, "fast alone", true],
 	];

@@ -1,4 +1,5 @@
-// How passed-through requests end: errors while the relay is unavailable or fails, streams, and clients that disconnect.
+// How passed-through requests end: errors while the relay is unavailable or fails, streams, and
+// clients that disconnect.
 
 import assert from "node:assert/strict";
 import type { RequestListener, ServerResponse } from "node:http";
@@ -178,7 +179,7 @@ test("the error page of a proxy in front of the relay becomes an error that the 
 			answer.writeHead(503, { "content-type": "text/html" }).end("<html>no server is available</html>");
 		},
 	});
-	const message = "no relay available: the proxy in front of the relay reaches none";
+	const message = "no relay available: the proxy in front of the relay reaches no relay";
 	const post = await fetch(`${fixture.url}/fullprivacy`, { method: "POST", body: JSON.stringify(CALL) });
 	assert.deepEqual(
 		[post.status, await post.json()],

@@ -1,5 +1,5 @@
-// A request that is passed through arrives unchanged but for the client's address and the name of its content type, and so
-// does its answer. No body can become a second request.
+// A request that is passed through arrives unchanged but for the client's address and the name of
+// its content type, and so does its answer. No body can become a second request.
 
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";

@@ -1,8 +1,9 @@
-// How high the chain is, as clients are told: no upstream can be more slots ahead of the relay's last head than have passed.
+// How high the chain is, as clients are told: no upstream can be more slots ahead of the relay's
+// last head than have passed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ToldChain } from "../../../../boost-proxy/ingress/toldChain.ts";
+import { ReportedChain } from "../../../../boost-proxy/ingress/reportedChain.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const SLOT_MS = 12_000;
@@ -10,7 +11,7 @@ const FALSE = 1_000_000;
 
 function told() {
 	const clock = new ManualClock();
-	const chain = new ToldChain({ slot: { ms: SLOT_MS } }, { clock });
+	const chain = new ReportedChain({ slot: { ms: SLOT_MS } }, { clock });
 	return { clock, chain };
 }
 

@@ -1,15 +1,11 @@
-// Opening a journal: every record can be read again, damaged ones are left out, other versions and chains are refused.
+// Opening a journal: every record can be read again, damaged ones are left out, other versions and
+// chains are refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ABSENT, type DeliveryState } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
-import {
-	ABSENT,
-	type DeliveryState,
-	endRow,
-	newNotes,
-	type Row,
-} from "../../../../boost-proxy/domain/row.ts";
+import { endRow, newNotes, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
 import {
 	decodeBirth,
@@ -163,7 +159,7 @@ test("damaged records are left out and logged; the others are read", async () =>
 		[1, 3, 5].map(hashOf),
 	);
 	assert.equal(errors.length, 4, errors.join("\n"));
-	assert.equal(errors.at(-1), 'records of the journal were left out {"count":3}');
+	assert.equal(errors.at(-1), 'journal records skipped {"count":3}');
 	assert.doesNotMatch(errors.join(""), /junk/);
 	// Only the bytes are damaged: reading them fails.
 	disk.map.set(diskKey("b/", 1), Buffer.alloc(2));
@@ -269,5 +265,5 @@ test("a journal of another chain stops the start, or is logged if that shows lat
 	const { start, clock, errors } = await bindingFixture([null, TOLD], othersDisk());
 	await start();
 	await clock.advance(1_000);
-	assert.deepEqual([errors, clock.timers], [["the journal is of another chain"], 0]);
+	assert.deepEqual([errors, clock.timers], [["journal belongs to another chain"], 0]);
 });

@@ -1,5 +1,5 @@
-// The fixture for the journal: entries by number, rows on a disk in memory with a shorter interface, and a readable view of
-// a row.
+// The fixture for the journal: entries by number, rows on a disk in memory with a shorter
+// interface, and a readable view of a row.
 
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";

@@ -1,4 +1,5 @@
-// Look-ups by hash: one query of each client is in flight, and a flood of one client delays nobody else's.
+// Look-ups by hash: one query of each client is in flight, and a flood of one client delays nobody
+// else's.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// What a boost instance does when its database gives no answer: it carries on if there was no other instance when it last
-// answered, else it throws, so that nobody acts as if the others had nothing.
+// What a boost instance does when its database gives no answer: it carries on if there was no other
+// instance when it last answered, else it throws, so that nobody acts as if the others had nothing.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

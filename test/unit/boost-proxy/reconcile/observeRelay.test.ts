@@ -1,4 +1,5 @@
-// Observing the relay: what each stage does to a row, and that mined rows are observed for some slots.
+// Observing the relay: what each stage does to a row, and that mined rows are observed for some
+// slots.
 
 import assert from "node:assert/strict";
 import { refusal } from "../wire.ts";

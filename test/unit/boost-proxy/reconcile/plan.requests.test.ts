@@ -1,10 +1,11 @@
-// What is done for a client's request as a table: where its transaction goes next after what came of it so far, and who is
-// told of its cancel.
+// What is done for a client's request as a table: where its transaction goes next after what came
+// of it so far, and who is told of its cancel.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { NOWHERE } from "../../../../boost-proxy/domain/deliveryState.ts";
 import type { Delivery, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import { NOWHERE, type Row } from "../../../../boost-proxy/domain/row.ts";
+import type { Row } from "../../../../boost-proxy/domain/row.ts";
 import type { CancelAsk, CancelOutcome, SubmitAsk, Tried } from "../../../../boost-proxy/reconcile/asks.ts";
 import { planCancel, planSubmission, type UpstreamHealths } from "../../../../boost-proxy/reconcile/plan.ts";
 import { decodeTransaction } from "../../../../shared/ethereum/transaction.ts";

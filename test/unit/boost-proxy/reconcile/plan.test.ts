@@ -1,15 +1,11 @@
-// The plan as a table: the state of a row at the relay and the fallback, their health, and the actions.
+// The plan as a table: the state of a row at the relay and the fallback, their health, and the
+// actions.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ABSENT, type DeliveryState } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { type Route, UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import {
-	ABSENT,
-	type DeliveryState,
-	endRow,
-	type Row,
-	setReplacementPending,
-} from "../../../../boost-proxy/domain/row.ts";
+import { endRow, type Row, setReplacementPending } from "../../../../boost-proxy/domain/row.ts";
 import { type Action, plan, type UpstreamHealths } from "../../../../boost-proxy/reconcile/plan.ts";
 import { HEALTHY, NOW, rowOf, STATES, type StateName } from "./planFixture.ts";
 
@@ -43,8 +39,9 @@ const LOST = "send for lost";
 const LETTERS: Readonly<Record<string, string>> = { h: HANDOVER, l: LOST, w: "wait" };
 
 /**
- * Each pair of delivery states, down at the relay, across at the fallback. A cell says what is done at the relay and at the fallback:
- * `h` handed over, `l` given again what it has lost, `w` waits for its time, `.` nothing. If both are unavailable nothing is done.
+ * Each pair of delivery states, down at the relay, across at the fallback. A cell says what is done
+ * at the relay and at the fallback: `h` handed over, `l` given again what it has lost, `w` waits
+ * for its time, `.` nothing. If both are unavailable nothing is done.
  */
 const TABLE: Readonly<Record<Exclude<Out, "both">, string>> = {
 	none: `

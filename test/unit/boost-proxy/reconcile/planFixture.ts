@@ -1,8 +1,10 @@
-// The fixture for the plan: rows by number, every kind of delivery state, and two available upstreams.
+// The fixture for the plan: rows by number, every kind of delivery state, and two available
+// upstreams.
 
+import { ABSENT, type DeliveryState } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import { ABSENT, type DeliveryState, newNotes, type Row } from "../../../../boost-proxy/domain/row.ts";
+import { newNotes, type Row } from "../../../../boost-proxy/domain/row.ts";
 import type { PlanTime, UpstreamHealth } from "../../../../boost-proxy/reconcile/plan.ts";
 import { addressOf, hashOf, senderOf } from "../journal/journalFixture.ts";
 
@@ -19,7 +21,10 @@ export const HEALTHY: Readonly<Record<UpstreamName, UpstreamHealth>> = {
 };
 
 const LATER = { retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
-/** Every kind of delivery state. `due` and `later`: unanswered, and when it is sent again. `rejected`: not again yet. */
+/**
+ * Every kind of delivery state. `due` and `later`: unanswered, and when it is sent again.
+ * `rejected`: not again yet.
+ */
 export const STATES = {
 	absent: ABSENT,
 	given: { ...ABSENT, presence: "given" },

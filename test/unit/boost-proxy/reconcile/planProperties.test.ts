@@ -1,12 +1,12 @@
-// Properties of the plan for random rows and deliveries: it sends nothing that ended, comes to rest, and leaves no live row
-// without a holder.
+// Properties of the plan for random rows and deliveries: it sends nothing that ended, comes to
+// rest, and leaves no live row without a holder.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { type Route, UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
-	ABSENT,
 	delayRetry,
 	endRow,
 	isLive,

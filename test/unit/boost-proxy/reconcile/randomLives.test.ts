@@ -1,6 +1,7 @@
-// Properties of random lives of transactions: submitted, replaced, cancelled, through outages, upstreams that give no verdict, and
-// crashes of boost. Whatever leaves boost by HTTP is what the plan decides at that moment, nothing that has ended is sent, and
-// nothing that was acknowledged is lost.
+// Properties of random lives of transactions: submitted, replaced, cancelled, through outages,
+// upstreams that give no verdict, and crashes of boost. Whatever leaves boost by HTTP is what the
+// plan decides at that moment, nothing that has ended is sent, and nothing that was acknowledged is
+// lost.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -91,7 +92,10 @@ const life = fc.record({
 
 /** A client's request that is under way, and what has left for it. */
 interface UnderWay {
-	/** What may have come of it so far: what leaves may be sent for it, or for boost itself at the same time. */
+	/**
+	 * What may have come of it so far: what leaves may be sent for it, or for boost itself at the
+	 * same time.
+	 */
 	came: readonly (readonly Tried[])[];
 	/** What a cancel ends; a submission's siblings, which it ends if it is a soft cancel. */
 	readonly rows: readonly Row[];

@@ -1,4 +1,5 @@
-// The fixture for reconciler and observer: a real journal in memory, two scripted upstreams and a chain, and a manual clock.
+// The fixture for reconciler and observer: a real journal in memory, two scripted upstreams and a
+// chain, and a manual clock.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -91,7 +92,10 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	};
 	const observer = createObserver({ intervalMs: INTERVAL_MS }, { ...shared, slot: { ms: SLOT_MS } });
 
-	/** An entry that its request has brought to `holders`; number `n` is its nonce unless `changed` says so. */
+	/**
+	 * An entry that its request has brought to `holders`; number `n` is its nonce unless `changed`
+	 * says so.
+	 */
 	const opened = async (
 		n: number,
 		holders: readonly UpstreamName[] = ["relay"],
@@ -139,7 +143,10 @@ export function entryOf({ journal }: ReconcileFixture, hash: string): LiveRow {
 /** Turns of the event loop in which the longest work in slices ends. */
 const TURNS = 500;
 
-/** Moves on by `ms`, an interval at a time; work that is done in slices, between which others have their turn, ends in each. */
+/**
+ * Moves on by `ms`, an interval at a time; work that is done in slices, between which others have
+ * their turn, ends in each.
+ */
 export async function advanceInSteps({ clock }: ReconcileFixture, ms: number): Promise<void> {
 	for (let left = ms; left > 0; left -= INTERVAL_MS) {
 		await clock.advance(Math.min(left, INTERVAL_MS));
@@ -152,7 +159,9 @@ interface ScenarioOptions {
 	readonly followed?: boolean;
 }
 
-/** A test of a fixture that ends with it. `out`: the relay is. `followed`: the observer has begun. */
+/**
+ * A test of a fixture that ends with it. `out`: the relay is. `followed`: the observer has begun.
+ */
 export function scenario(
 	name: string,
 	body: (fixture: ReconcileFixture) => Promise<void>,

@@ -1,5 +1,5 @@
-// What the reconciler sends and cancels as upstreams become unavailable and come back. The plan itself is tested in
-// plan.test.ts.
+// What the reconciler sends and cancels as upstreams become unavailable and come back. The plan
+// itself is tested in plan.test.ts.
 
 import assert from "node:assert/strict";
 import { refusal, type Said } from "../wire.ts";
@@ -53,7 +53,10 @@ scenario(
 	},
 );
 
-/** What the fallback says one time after another, how often it is asked in so many ms, and who holds it then. */
+/**
+ * What the fallback says one time after another, how often it is asked in so many ms, and who holds
+ * it then.
+ */
 const ANSWERS: readonly (readonly [string, readonly Said[], number, number, readonly string[]])[] = [
 	["a refusal is not asked for again", [refused()], 20_000, 1, ["relay"]],
 	["a fault without a byte sent: after 1, 2 and 4 s", Array(9).fill(fault(false)), 7_500, 4, ["relay"]],
@@ -146,7 +149,10 @@ for (const ending of ["cancelled", "mined"] as const) {
 	});
 }
 
-/** Number 1 at both, then replaced at the fallback alone by number 2, while the relay is unavailable. */
+/**
+ * Number 1 at both, then replaced at the fallback alone by number 2, while the relay is
+ * unavailable.
+ */
 async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	const { journal, relay, clock } = fixture;
 	const earlier = await fixture.opened(1, ["relay", "fallback"]);
@@ -215,7 +221,10 @@ scenario("after no answer, a rate limit or an internal error a cancel is sent ag
 	assert.deepEqual(journal.justEnded(hash)?.cancelAt, []);
 });
 
-/** Who held it, what the relay says when it gets what it has lost again, who was sent it, and who holds it then. */
+/**
+ * Who held it, what the relay says when it gets what it has lost again, who was sent it, and who
+ * holds it then.
+ */
 const LOST = [
 	[["relay"], [fault(false), ACKNOWLEDGED], 2, 1, ["relay", "fallback"]],
 	[["relay"], [refused("txpool is full"), refused()], 1, 1, ["fallback"]],

@@ -1,4 +1,5 @@
-// The tables of a cancel by hash: the action for each set of facts, and the result for each set of answers.
+// The tables of a cancel by hash: the action for each set of facts, and the result for each set of
+// answers.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -33,7 +34,10 @@ const cancelled = (changed: Partial<Row> = {}): Row => ({
 type Who = "owner" | "stranger" | "sender";
 const LIVE = held("has");
 const BY_FALLBACK = held("absent", "has");
-/** Whether the relay trusts boost about clients, has not responded yet (`unheard`), or is down (`out`). */
+/**
+ * Whether the relay trusts boost about clients, has not responded yet (`unheard`), or is down
+ * (`out`).
+ */
 type Relay = "believes" | "doubts" | "unheard" | "out" | "unheard, out";
 
 const ACTIONS: readonly (readonly [what: string, row: Row | null, who: Who, relay: Relay, CancelAction])[] = [
@@ -89,7 +93,10 @@ const ended = (answer: CancelEnd["answer"], ...laterAt: UpstreamName[]): CancelE
 const stays = (answer: CancelEnd["answer"], ...abandonedBy: UpstreamName[]): CancelEnd => ({
 	...{ abandonedBy, laterAt: null, answer },
 });
-/** The answers of relay and fallback, null if not asked. `who`: whether the client owns the transaction. */
+/**
+ * The answers of relay and fallback, null if not asked. `who`: whether the client owns the
+ * transaction.
+ */
 const ENDS: readonly (readonly [
 	row: Row,
 	relay: Said | null,

@@ -1,5 +1,5 @@
-// Cancels by hash and soft cancels: who may cancel, which upstreams are told, what the client gets, and that nothing
-// cancelled is handed over.
+// Cancels by hash and soft cancels: who may cancel, which upstreams are told, what the client gets,
+// and that nothing cancelled is handed over.
 
 import assert from "node:assert/strict";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
@@ -131,9 +131,10 @@ for (const [relay, relayKnowsClient, heard] of [
 	[
 		"does not believe boost about clients",
 		false,
-		/no relay available: the relay does not believe boost about its clients/,
+		/no relay available: the relay does not trust boost's client addresses/,
 	],
-	// A boost instance that has just started, or taken over, may be asked to cancel before its relay has ever answered.
+	// A boost instance that has just started, or taken over, may be asked to cancel before its relay
+	// has ever answered.
 	["has not answered about clients", null, /no relay available: the relay has not answered yet/],
 ] as const) {
 	const name = `of what boost has no row of, at a relay that ${relay}: a client's word is no reason to ask it`;
@@ -183,7 +184,7 @@ for (const by of ["fallback", "both"] as const) {
 			relay.answers = [YES];
 			await assert.rejects(
 				cancel(fixture),
-				/^RpcError: held by the fallback: send a self-transfer with nonce 0$/,
+				/^RpcError: the fallback has it: send a self-transfer with nonce 0$/,
 			);
 			assert.deepEqual(journal.get(HASH)?.holders, ["fallback"]);
 			const { presence } = journal.rows.live(HASH)?.at.relay ?? {};
@@ -197,14 +198,17 @@ for (const by of ["fallback", "both"] as const) {
 	);
 }
 
-/** How the fallback came to acknowledge what the relay has or may have, and what a cancel of it brings while the relay is down. */
+/**
+ * How the fallback came to acknowledge what the relay has or may have, and what a cancel of it
+ * brings while the relay is down.
+ */
 const KEPT = [
 	["the relay gave no verdict", "mevblocker", true],
-	["the relay gave no verdict", "flashbots", /held by the fallback/],
-	["the relay gave no verdict", "plain", /held by the fallback/],
+	["the relay gave no verdict", "flashbots", /the fallback has it: send/],
+	["the relay gave no verdict", "plain", /the fallback has it: send/],
 	["it was handed over", "mevblocker", true],
-	["it was handed over", "flashbots", /held by the fallback/],
-	["it was handed over", "plain", /held by the fallback/],
+	["it was handed over", "flashbots", /the fallback has it: send/],
+	["it was handed over", "plain", /the fallback has it: send/],
 ] as const;
 for (const [how, dialect, heard] of KEPT) {
 	scenario(
@@ -301,7 +305,10 @@ scenario(
 	},
 );
 
-/** The holder of the earlier transaction, the upstream's answer, the client's answer, and the ending. */
+/**
+ * The holder of the earlier transaction, the upstream's answer, the client's answer, and the
+ * ending.
+ */
 const SOFTLY: readonly (readonly [
 	string,
 	"relay" | "fallback",
@@ -322,7 +329,7 @@ const SOFTLY: readonly (readonly [
 		"is not sent where it would cost",
 		"fallback",
 		ACKNOWLEDGED,
-		/fallback holds it and knows no cancel without/,
+		/fallback has it and offers no free cancel/,
 		null,
 	],
 ];
@@ -397,7 +404,7 @@ scenario(
 		const { submissions, request, chain } = fixture;
 		chain.id = null;
 		await held(fixture, "fallback", SOFT);
-		const UNKNOWN = /^RpcError: no relay available: the chain's id is not known yet/;
+		const UNKNOWN = /^RpcError: no relay available: the chain id is not known yet/;
 		await assert.rejects(soft(fixture), UNKNOWN);
 		const { raw } = signedTransaction({ nonce: 0n, by: OWNER, maxFeePerGas: 10n ** 11n });
 		await assert.rejects(submissions.submit(raw, request()), UNKNOWN);

@@ -1,4 +1,5 @@
-// The fixture for boost's request handling: a real journal on a disk in memory, upstreams with scripted answers, and requests.
+// The fixture for boost's request handling: a real journal on a disk in memory, upstreams with
+// scripted answers, and requests.
 
 import { test } from "node:test";
 import { type DialectName, NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
@@ -89,7 +90,10 @@ export interface RequestFixtureOptions {
 	readonly limits?: Parameters<typeof journalFixture>[0];
 	/** What an earlier process has left. */
 	readonly disk?: FakeDisk;
-	/** Whether the relay accepts boost's information about clients (default true); null: it has not been heard. */
+	/**
+	 * Whether the relay accepts boost's information about clients (default true); null: it has not
+	 * been heard.
+	 */
 	readonly relayKnowsClient?: boolean | null;
 }
 
@@ -172,7 +176,10 @@ export function scenario(
 	});
 }
 
-/** The next delivery to `upstream` hangs; resolves once it has begun with a function that answers it. */
+/**
+ * The next delivery to `upstream` hangs; resolves once it has begun with a function that answers
+ * it.
+ */
 export async function hanging(upstream: AnsweringUpstream): Promise<(said: Said) => void> {
 	const before = upstream.sent.length;
 	let answer = (_: Said): void => {};

@@ -1,5 +1,6 @@
-// Requests about transactions that ended so long ago that their rows are on disk alone, or in an earlier process: they are
-// answered as right after their ends. What never came is not looked up, so that a disk that fails costs it nothing.
+// Requests about transactions that ended so long ago that their rows are on disk alone, or in an
+// earlier process: they are answered as right after their ends. What never came is not looked up,
+// so that a disk that fails costs it nothing.
 
 import assert from "node:assert/strict";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";

@@ -1,4 +1,5 @@
-// Submissions by the answer of each upstream: which is asked next, what the client gets, and what the journal keeps.
+// Submissions by the answer of each upstream: which is asked next, what the client gets, and what
+// the journal keeps.
 
 import assert from "node:assert/strict";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
@@ -21,7 +22,10 @@ const tx = (nonce: number, value = 0n, index = 0) =>
 const ONE = tx(0);
 const REPLACING = tx(0, 1n);
 
-/** What the relay says, and who may have it when the fallback, where it is asked, has acknowledged it. */
+/**
+ * What the relay says, and who may have it when the fallback, where it is asked, has acknowledged
+ * it.
+ */
 const AFTER: readonly (readonly [string, Said | "out" | "cut off" | "cut off unsent", readonly string[]])[] =
 	[
 		["acknowledges", ACKNOWLEDGED, ["relay"]],
@@ -106,7 +110,11 @@ const NOBODY: readonly (readonly [string, { code: number; message: string; kind?
 	["both out", { kind: "unavailable", code: -32603, message: "the relay and the fallback are down" }],
 	[
 		"no time",
-		{ kind: "unavailable", code: -32603, message: "neither the relay nor the fallback gave a verdict" },
+		{
+			kind: "unavailable",
+			code: -32603,
+			message: "neither the relay nor the fallback accepted or rejected it",
+		},
 	],
 	["not for the fallback", { kind: "unavailable", code: -32603, message: NO_REVERTS }],
 	["an internal error", { code: -32603, message: "internal error" }],

@@ -1,5 +1,6 @@
-// Boost learns how long slots are from the heads that its node or the relay tells: at its start, where neither answers then, and when it
-// changes; and what waits for slots, or lives for blocks, follows.
+// Boost learns how long slots are from the heads that its node or the relay tells: at its start,
+// where neither answers then, and when it changes; and what waits for slots, or lives for blocks,
+// follows.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +15,10 @@ import { hashOf, newEntry, openedVerbs } from "../journal/journalFixture.ts";
 
 const TTL_BLOCKS = 25;
 
-/** Boost's time on a chain that has had 100 blocks, `slotMs` from one to the next, and goes on by the clock. */
+/**
+ * Boost's time on a chain that has had 100 blocks, `slotMs` from one to the next, and goes on by
+ * the clock.
+ */
 async function following(slotMs: number) {
 	const clock = new ManualClock();
 	const blocks = Array.from({ length: 100 }, (_, i) => clock.now() - (99 - i) * slotMs);

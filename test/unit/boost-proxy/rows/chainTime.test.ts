@@ -1,5 +1,5 @@
-// Rows age by the chain's time and this machine's: a step of one of them alone expires and forgets none, and while the chain's
-// time is not known no life begins or ends.
+// Rows age by the chain's time and this machine's: a step of one of them alone expires and forgets
+// none, and while the chain's time is not known no life begins or ends.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,7 +17,10 @@ const DAY_MS = 24 * 3600 * 1000;
 const KEEP_MS = 3600 * 1000;
 const GENESIS_MS = Date.UTC(2026, 0, 1);
 
-/** Rows on a machine whose clock is `wrong.byMs` off, and a chain whose head's timestamp is `chain.time`; null: no answer. */
+/**
+ * Rows on a machine whose clock is `wrong.byMs` off, and a chain whose head's timestamp is
+ * `chain.time`; null: no answer.
+ */
 async function aging({ disk = new FakeDisk(), clock = new ManualClock() } = {}) {
 	const wrong = { byMs: 0 };
 	const chain: { time: number | null } = { time: null };

@@ -1,4 +1,5 @@
-// The bounds of the table of rows in number, size and age, for each client and in all, and what is written to disk.
+// The bounds of the table of rows in number, size and age, for each client and in all, and what is
+// written to disk.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

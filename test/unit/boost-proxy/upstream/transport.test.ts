@@ -1,5 +1,5 @@
-// What boost reads in an answer beside its text: whether it is one, how long to wait, and whether the request came back to boost;
-// and what it tells the operator of the others.
+// What boost reads in an answer beside its text: whether it is one, how long to wait, and whether
+// the request came back to boost; and what it tells the operator of the others.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,8 +1,10 @@
-// GET /tx/{hash}/journal: what boost tells of its own row, and that it tells nothing of one whose client got an error.
+// GET /tx/{hash}/journal: what boost tells of its own row, and that it tells nothing of one whose
+// client got an error.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ABSENT, newNotes, statesAt, UNDATED } from "../../../../boost-proxy/domain/row.ts";
+import { ABSENT, statesAt } from "../../../../boost-proxy/domain/deliveryState.ts";
+import { newNotes, UNDATED } from "../../../../boost-proxy/domain/row.ts";
 import { readJournal } from "../../../../boost-proxy/views/journalView.ts";
 import { viewFixtures } from "./viewFixture.ts";
 

@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import { ABSENT, type Ending } from "../../../../boost-proxy/domain/row.ts";
+import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
@@ -22,7 +23,7 @@ async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string
 	return [JSON.parse(JSON.stringify(body)), by, status];
 }
 
-const SILENT = "the relay tells nothing of it now: boost keeps it";
+const SILENT = "the relay reports nothing about it now: boost keeps it";
 const ELSEWHERE = "another private relay has it";
 
 const RECEIVED = { rpc_timestamp: "2026-01-01T00:00:00.000Z" };
@@ -177,7 +178,7 @@ const ENDED: readonly (readonly [Ending, string, string])[] = [
 ];
 
 const ASK_LATER = {
-	reason: "no block took it in time; the relay, which is down, may know why",
+	reason: "no block included it in time; the relay, which is down, may know why",
 	nextStep: "look again when the relay is back, before you send it again",
 };
 
@@ -392,7 +393,7 @@ test("without such a page the chain is used; without any answer it is 503", asyn
 	const [mined, by, status] = await ask(fixture, tx.hash);
 	assert.deepEqual([(mined as { stage: string }).stage, by, status], ["INCLUDED", "boost", 200]);
 	fixture.isChainUp = false;
-	const nobody = { error: "no relay available: nobody who could know the transaction answers" };
+	const nobody = { error: "no relay available: no upstream that might know the transaction responds" };
 	assert.deepEqual(await ask(fixture, tx.hash), [nobody, "boost", 503]);
 	const views = new Views({
 		...fixture.dependencies,

@@ -14,7 +14,10 @@ const HASH = `0x${"ab".repeat(32)}`;
 const RECEIPT = "eth_getTransactionReceipt";
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
 
-/** A wait of so many ms over the views' fixture; its result is filled in, a refusal as code, message and data. */
+/**
+ * A wait of so many ms over the views' fixture; its result is filled in, a refusal as code, message
+ * and data.
+ */
 function wait(fixture: ViewFixture, ms = 20_000, hash = HASH, life = new ClientLife(0)) {
 	const waits = createSyncWaits(fixture.dependencies);
 	const begun = fixture.clock.monotonic();
@@ -51,14 +54,16 @@ test("a wait ends when its client goes, and all end when boost stops", async () 
 	life.end();
 	stays.waits.close();
 	await fixture.clock.advance(0);
-	assert.deepEqual(gone.outcome.ended, [4, `${NOT_PROCESSED} in 0.5s: its client has gone.`, HASH]);
+	assert.deepEqual(gone.outcome.ended, [4, `${NOT_PROCESSED} in 0.5s: its client disconnected.`, HASH]);
 	const stopping = "boost is shutting down, and the transaction is kept";
 	assert.deepEqual(stays.outcome.ended, [4, `${NOT_PROCESSED} in 0.5s: ${stopping}.`, HASH]);
 	await fixture.clock.advance(1_000);
 	assert.equal(fixture.clock.timers, 0);
 });
 
-/** The relay's answer, whether it is unavailable, whether the chain is available, and the result. */
+/**
+ * The relay's answer, whether it is unavailable, whether the chain is available, and the result.
+ */
 const RECEIPTS: readonly (readonly [string, Reply | null, boolean, boolean, unknown])[] = [
 	["the relay's", () => result({ of: "the relay" }), false, true, { of: "the relay" }],
 	["none, by the relay", () => result(null), false, true, undefined],
@@ -87,7 +92,7 @@ test("a wait ends early with the reason if the row has ended, but not if it was 
 		["replaced", "its replacement"],
 		["cancelled", "its cancellation"],
 		["expired", "its expiry"],
-		["dropped", "another one that used its nonce"],
+		["dropped", "another transaction with its nonce"],
 		["mined", null],
 	] as const) {
 		assert.equal(await why(fixture, fixture.ended(5, ending).hash), words, ending);
@@ -122,10 +127,10 @@ test("a wait ends early by the relay's stage if only the relay holds the transac
 
 test("a wait ends early if an earlier nonce is missing or held", async () => {
 	const rows: [string | null, string | null, string | null, boolean?][] = [
-		["0x0", null, "a missing nonce: it goes out when the gap before it closes"],
-		["0x6", "SIMULATION_FAILED", "one before it that is held", true],
+		["0x0", null, "a missing nonce: it is sent when the gap closes"],
+		["0x6", "SIMULATION_FAILED", "an earlier transaction that is not sent", true],
 		// It waits for the base fee to fall.
-		["0x6", "PENDING", "one before it that is held", true],
+		["0x6", "PENDING", "an earlier transaction that is not sent", true],
 		["0x6", "PENDING", null],
 		["0x6", "BROADCAST", null],
 		["0x6", null, null],

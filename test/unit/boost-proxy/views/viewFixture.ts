@@ -1,12 +1,13 @@
-// The fixture for views and waits: rows, two upstreams with answers by method, and a chain. All calls are recorded.
+// The fixture for views and waits: rows, two upstreams with answers by method, and a chain. All
+// calls are recorded.
 
 import assert from "node:assert/strict";
 import { after } from "node:test";
+import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import { type DialectName, NO_OTHERS, type Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
-	ABSENT,
 	type Ending,
 	endRow,
 	isLive,

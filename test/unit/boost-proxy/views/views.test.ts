@@ -1,5 +1,5 @@
-// The pending nonce and eth_getTransactionByHash over relay, journal, fallback and chain: which are asked, and which answer
-// counts.
+// The pending nonce and eth_getTransactionByHash over relay, journal, fallback and chain: which are
+// asked, and which answer counts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -33,8 +33,9 @@ async function ask(fixture: ViewFixture, hash: string, budgetMs?: number): Promi
 }
 
 /**
- * The answers of relay, fallback and chain for the account ("out", or null for none), what the journal holds of it (nonces, with R
- * and F for their holders, and ! where the client was told of an error), the answer, and who is named for it.
+ * The answers of relay, fallback and chain for the account ("out", or null for none), what the
+ * journal holds of it (nonces, with R and F for their holders, and ! where the client was told of
+ * an error), the answer, and who is named for it.
  */
 type Row = readonly [string, string | null, string | null, string | null, string, string, string];
 const COUNTS: readonly Row[] = [

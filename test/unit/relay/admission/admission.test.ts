@@ -1,4 +1,5 @@
-// Admission as a whole: in which order it judges, what it asks the node for, and what it says when that is silent.
+// Admission as a whole: in which order it judges, what it asks the node for, and what it says when
+// that is silent.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -76,7 +77,10 @@ test("a transaction that its account does not allow is refused after a read of t
 });
 
 const POOR = { ...STATE, balance: 0n };
-/** What the tracked head says; what the node's latest says; the nonce; the refusal, or the nonce that the pool is told. */
+/**
+ * What the tracked head says; what the node's latest says; the nonce; the refusal, or the nonce
+ * that the pool is told.
+ */
 const FRESH: readonly (readonly [string, AccountState, Partial<AccountState>, number, string | bigint])[] = [
 	["paid in a later block", POOR, { block: 101 }, 10, 10n],
 	["paid at the same head", POOR, {}, 10, 10n],

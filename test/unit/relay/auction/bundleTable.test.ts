@@ -1,4 +1,5 @@
-// The table's records: an owner's list, what is forgotten from it, the times of a bundle, and what is counted.
+// The table's records: an owner's list, what is forgotten from it, the times of a bundle, and what
+// is counted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -92,7 +93,7 @@ test("a builder's answer to a bid is told with the block alone, to a plain bundl
 		told.splice(0);
 		table.delivered(record, 7, { at: 1, builder: "one", kind: "bundle", answer: "accepted", ms: 1 });
 		assert.deepEqual(told.splice(0), target === null ? ["ACCEPTED"] : []);
-		table.change(record, 7, { stage: "LOST", isTold: true });
+		table.change(record, 7, { stage: "LOST", isDisclosed: true });
 		table.delivered(record, 7, { at: 1, builder: "two", kind: "bundle", answer: "accepted", ms: 1 });
 		assert.deepEqual(told, ["LOST", "LOST"]);
 	}

@@ -15,7 +15,10 @@ function bid(name: string): Bid {
 const named = (some: readonly Bid[]) =>
 	some.map((one) => (one as unknown as { name: string }).name).join(" ");
 
-/** Of three slots, at a time in ms: what is wanted, which bids have ended; what is sent and cancelled, and when there is more. */
+/**
+ * Of three slots, at a time in ms: what is wanted, which bids have ended; what is sent and
+ * cancelled, and when there is more.
+ */
 type Step = readonly [
 	at: number,
 	wanted: string,

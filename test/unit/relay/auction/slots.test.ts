@@ -10,7 +10,10 @@ import { bidderKey } from "../../../../relay/domain/bundleStatus.ts";
 import { networkAddress } from "../../../../shared/client.ts";
 import { sized } from "../../../support/length.ts";
 
-/** A bid of `value` wei. Unless said, its sender, client and bidder are its own, and it is not signed. */
+/**
+ * A bid of `value` wei. Unless said, its sender, client and bidder are its own, and it is not
+ * signed.
+ */
 interface Row {
 	readonly bid: string;
 	readonly value: number;

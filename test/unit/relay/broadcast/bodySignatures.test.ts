@@ -1,4 +1,5 @@
-// Every body has its own valid signature, made once, however many builders get the body and however often, with a thread and without.
+// Every body has its own valid signature, made once, however many builders get the body and however
+// often, with a thread and without.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

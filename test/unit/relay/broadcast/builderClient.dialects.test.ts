@@ -1,4 +1,5 @@
-// The exact calls to builders as JSON: each path, backruns with refunds, plain bundles, cancels and private methods.
+// The exact calls to builders as JSON: each path, backruns with refunds, plain bundles, cancels and
+// private methods.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

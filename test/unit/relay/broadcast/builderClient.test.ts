@@ -1,4 +1,5 @@
-// How a builder's answers are classified, when a request is sent again or not at all, and the health of deliveries.
+// How a builder's answers are classified, when a request is sent again or not at all, and the
+// health of deliveries.
 
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
@@ -83,7 +84,8 @@ test("a connection that the builder closed while it was idle costs no delivery, 
 	let requests = 0;
 	const client = await clientOf(t, (request, response) => {
 		requests += 1;
-		// The second request on a connection finds it closed, as behind a balancer that has had enough of it.
+		// The second request on a connection finds it closed, as behind a balancer that has had enough
+		// of it.
 		if (requests === 2 || requests === 4) {
 			request.socket.destroy();
 			return;

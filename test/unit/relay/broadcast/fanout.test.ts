@@ -1,5 +1,5 @@
-// The fan-out against real servers: who gets what, signed by whom, under which identifier, who hears the answers, who
-// holds up whom, and what is taken back.
+// The fan-out against real servers: who gets what, signed by whom, under which identifier, who
+// hears the answers, who holds up whom, and what is taken back.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

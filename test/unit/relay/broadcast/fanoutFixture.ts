@@ -1,5 +1,5 @@
-// Fake builders that keep requests and answer as the test says, fan-outs in front of them with what they reported, and bids to
-// send. All fan-outs of a file are stopped after its tests.
+// Fake builders that keep requests and answer as the test says, fan-outs in front of them with what
+// they reported, and bids to send. All fan-outs of a file are stopped after its tests.
 
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,7 +23,10 @@ export interface FanoutFixture {
 	readonly noted: readonly string[];
 }
 
-/** Starts fan-outs and builders that end with the file's tests. Call it once, at the top of the file. */
+/**
+ * Starts fan-outs and builders that end with the file's tests. Call it once, at the top of the
+ * file.
+ */
 export function fanoutFixtures() {
 	const builders: FakeBuilder[] = [];
 	const fanouts: Fanout[] = [];
@@ -54,7 +57,9 @@ export function fanoutFixtures() {
 		fanouts.push(fanout);
 		return { fanout, noted };
 	};
-	/** The builder "b", whose connections are all taken by other clients' transactions until `finish`. */
+	/**
+	 * The builder "b", whose connections are all taken by other clients' transactions until `finish`.
+	 */
 	const busy = async (capacity = 100) => {
 		const builder = await startBuilder();
 		builder.answerWith(null);
@@ -66,7 +71,10 @@ export function fanoutFixtures() {
 			);
 		}
 		await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
-		/** Answers everything; resolves with the bodies that came behind those that took the connections. */
+		/**
+		 * Answers everything; resolves with the bodies that came behind those that took the
+		 * connections.
+		 */
 		const finish = async (): Promise<string[]> => {
 			builder.release();
 			await until("an empty lane", () => fanout.depth === 0);

@@ -1,4 +1,5 @@
-// One builder's lane with scripted answers: order, fairness between clients, shares, staleness, cancels.
+// One builder's lane with scripted answers: order, fairness between clients, shares, staleness,
+// cancels.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,8 +8,9 @@ import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 /**
- * A lane whose sends wait until they are answered by name. `a1` is an item of client and sender `a`, `a/1` one with a key
- * of its own, `plain a1` that client's plain bundle, `bid a1` its bid with slot 1, `cancel a1` the cancel of an item.
+ * A lane whose sends wait until they are answered by name. `a1` is an item of client and sender
+ * `a`, `a/1` one with a key of its own, `plain a1` that client's plain bundle, `bid a1` its bid
+ * with slot 1, `cancel a1` the cancel of an item.
  */
 function fixture({ capacity = 100, concurrency = 1, perSecond = 1_000 }: Partial<LaneOptions> = {}) {
 	const clock = new ManualClock();

@@ -1,4 +1,5 @@
-// The list behind BUILDERS=mainnet: that the rows are valid, few and safe, and that each says where it comes from.
+// The list behind BUILDERS=mainnet: that the rows are valid, few and safe, and that each says where
+// it comes from.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,6 @@
-// A builder that takes 50 requests in a second, and 100 targets with 16 bids each: users' transactions and cancels wait for none of
-// them, no second has more than the builder takes, and each target has its first two bids out.
+// A builder that takes 50 requests in a second, and 100 targets with 16 bids each: users'
+// transactions and cancels wait for none of them, no second has more than the builder takes, and
+// each target has its first two bids out.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

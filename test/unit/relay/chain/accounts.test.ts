@@ -1,4 +1,5 @@
-// Account states at the tracked head: how often the node is asked, fairness between clients, and nodes that fail or lag.
+// Account states at the tracked head: how often the node is asked, fairness between clients, and
+// nodes that fail or lag.
 
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
@@ -212,7 +213,10 @@ describe("accounts of two clients", () => {
 		}
 	}
 
-	/** All that was asked for in this turn of the event loop is sent, and what was answered is told, which takes some turns. */
+	/**
+	 * All that was asked for in this turn of the event loop is sent, and what was answered is told,
+	 * which takes some turns.
+	 */
 	async function settled(): Promise<void> {
 		for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 	}

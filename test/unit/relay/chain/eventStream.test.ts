@@ -1,4 +1,5 @@
-// Tests how a stream of server-sent events is cut into events: every end of a line, every place to be cut at, and too much.
+// Tests how a stream of server-sent events is cut into events: every end of a line, every place to
+// be cut at, and too much.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

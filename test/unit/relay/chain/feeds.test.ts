@@ -131,7 +131,7 @@ describe("filters that clients poll", () => {
 	test("a client has 64 at most, whatever others have", () => {
 		const { filters } = fixture();
 		const ids = Array.from({ length: 64 }, () => filters.open("a", null));
-		assert.throws(() => filters.open("a", null), /64 filters a client/);
+		assert.throws(() => filters.open("a", null), /64 filters per client/);
 		filters.open("b", null);
 		filters.close(ids[0] ?? "");
 		filters.open("a", null);
@@ -165,7 +165,7 @@ describe("filters that clients poll", () => {
 		assert.deepEqual(told, { [one]: hashes, [other]: hashes });
 		assert.deepEqual(
 			[...new Set(refused)],
-			["limit exceeded: the filters have too much to tell, poll fewer at once"],
+			["limit exceeded: too many results for one batch, poll fewer filters at once"],
 		);
 	});
 
@@ -178,7 +178,7 @@ describe("filters that clients poll", () => {
 		const poll = (i: number, client: string) =>
 			filters.changes(ids[i] ?? "", { client, life: lives[i] ?? new ClientLife(0) });
 		for (let i = 0; i < 2; i++) await poll(i, "a");
-		await assert.rejects(poll(2, "a"), /too much to tell/);
+		await assert.rejects(poll(2, "a"), /too many results/);
 		await poll(3, "b");
 		lives[0]?.end();
 		await poll(2, "a");

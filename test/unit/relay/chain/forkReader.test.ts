@@ -66,7 +66,7 @@ test("it changes with the first block of an announced fork, and not before", asy
 	const asked = node.calls.length;
 	await setNext(4, 1_036);
 	assert.equal(node.calls.length, asked);
-	const rules = (name: string) => `the next block has the rules of ${name}`;
+	const rules = (name: string) => `next block has the rules of ${name}`;
 	assert.deepEqual(told, [rules("Osaka"), rules("Amsterdam")]);
 });
 

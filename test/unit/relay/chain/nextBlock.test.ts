@@ -99,7 +99,8 @@ describe("nextBlockReader on a chain", () => {
 			const excessBlobGas = 300n * BLOB;
 			const head = { ...HEAD, gasUsed: 60_000_000n, excessBlobGas, blobGasUsed: 14n * BLOB };
 			const told = await next(head);
-			// An eighth up; and, as the floor of EIP-7918 holds, a third of 14 blobs on top: e^(39933269/11684671).
+			// An eighth up; and, as the floor of EIP-7918 holds, a third of 14 blobs on top:
+			// e^(39933269/11684671).
 			assert.equal(told.baseFee, 1_125_000_000n);
 			assert.equal(told.blobBaseFee, 30n);
 		});

@@ -1,4 +1,5 @@
-// Identifying the node, and waiting for it at the start: without an end, in words for its operator, and never for another chain.
+// Identifying the node, and waiting for it at the start: without an end, in words for its operator,
+// and never for another chain.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -53,12 +54,12 @@ describe("awaitNode", () => {
 		[
 			{ kind: "html", status: 401 },
 			{},
-			`${NOT_AS_ONE}: HTTP 401: it wants other credentials: look at the key or password in ETH_RPC_URL`,
+			`${NOT_AS_ONE}: HTTP 401: it expects other credentials: check the key or password in ETH_RPC_URL`,
 		],
 		[
 			{ kind: "html", status: 200 },
 			{},
-			`${NOT_AS_ONE}: HTTP 200: a web page, no JSON-RPC: look at host and path of ETH_RPC_URL`,
+			`${NOT_AS_ONE}: HTTP 200: a web page, not JSON-RPC: check host and path of ETH_RPC_URL`,
 		],
 		[
 			{ kind: "error", code: -32601, message: "secretsecret" },

@@ -1,4 +1,5 @@
-// A real chain behind a proxy that counts calls and injects faults, with a client of it; one for each test file.
+// A real chain behind a proxy that counts calls and injects faults, with a client of it; one for
+// each test file.
 
 import { after, afterEach } from "node:test";
 import { NodeReader } from "../../../../relay/chain/nodeReader.ts";
@@ -8,7 +9,10 @@ import { silentLogger } from "../../../../shared/log.ts";
 import { startDevChain } from "../../../devnet/devChain.ts";
 import { startNodeProxy } from "../../../support/nodes.ts";
 
-/** Starts it, to be called where a file begins. After each test no fault is left and nothing counted. */
+/**
+ * Starts it, to be called where a file begins. After each test no fault is left and nothing
+ * counted.
+ */
 export async function startProxiedChain() {
 	const chain = await startDevChain();
 	const proxy = await startNodeProxy(chain.url);

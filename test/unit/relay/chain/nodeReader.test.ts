@@ -45,7 +45,7 @@ for (const how of ["status", "oneError", "firstOnly"] as const) {
 			proxy.setFault({ kind: "batchLimit", calls: limit, how });
 			const node = reader();
 			await expectOrder(await node.batch(calls(60)), 60);
-			assert.deepEqual(warned, ["the node takes only small batches"]);
+			assert.deepEqual(warned, ["node accepts only small batches"]);
 			proxy.reset();
 			warned = [];
 			await expectOrder(await node.batch(calls(40)), 40);

@@ -1,4 +1,5 @@
-// Reads for clients: shared while in flight, cached where they cannot change, and the errors for a node's faults.
+// Reads for clients: shared while in flight, cached where they cannot change, and the errors for a
+// node's faults.
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
@@ -86,7 +87,10 @@ describe("what is cached", () => {
 		return proxy.requests;
 	};
 
-	/** What is asked, with the head's number, and how often the node is asked where a client asks twice. */
+	/**
+	 * What is asked, with the head's number, and how often the node is asked where a client asks
+	 * twice.
+	 */
 	const rows: Readonly<Record<string, readonly (readonly [string, readonly unknown[], number, number?])[]>> =
 		{
 			"the chain's id, for good": [
@@ -218,7 +222,7 @@ describe("what goes wrong at the node", () => {
 		proxy.setFault({ ...error(-32005), status: 429 } as NodeFault);
 		const clock = new ManualClock();
 		const passthrough = newPassthrough({}, clock);
-		const refusals = () => logged.filter((line) => line.includes("bill or quota")).length;
+		const refusals = () => logged.filter((line) => line.includes("bill and quota")).length;
 		const seen: number[] = [];
 		for (const ms of [0, 59_000, 1_000, 1_000]) {
 			await clock.advance(ms);

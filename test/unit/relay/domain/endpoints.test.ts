@@ -7,7 +7,10 @@ import { DEFAULT_PATH, ENDPOINTS, isSubmissionPath, policyOf } from "../../../..
 const yes = true;
 const no = false;
 
-/** Path; simulated first; again each block; shared; may revert; builders; form; fastMode; soft cancellations. */
+/**
+ * Path; simulated first; again each block; shared; may revert; builders; form; fastMode; soft
+ * cancellations.
+ */
 const PATHS = [
 	["fast", yes, no, "likely", yes, "all", "bundle", yes, no],
 	["noreverts", yes, yes, "likely", no, "all", "bundle", no, yes],

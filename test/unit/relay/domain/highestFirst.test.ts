@@ -1,9 +1,10 @@
-// The order behind a head: what a chain of nonces pays, whose turn it is, and that the block loop keeps to it.
+// The order behind a head: what a chain of nonces pays, whose turn it is, and that the block loop
+// keeps to it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { chainWorth, DearestFirst } from "../../../../relay/domain/dearestFirst.ts";
+import { chainWorth, HighestFirst } from "../../../../relay/domain/highestFirst.ts";
 import type { PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
@@ -51,7 +52,7 @@ const TURNS: readonly (readonly [string, readonly string[], readonly string[]])[
 
 test("clients are served in turn, each with its dearest, and in each round the dearest first", () => {
 	for (const [name, added, expected] of TURNS) {
-		const order = new DearestFirst<{ client: string; worth: number }>();
+		const order = new HighestFirst<{ client: string; worth: number }>();
 		for (const one of added) order.add({ client: one.slice(0, 1), worth: Number(one.slice(2)) });
 		const served = [...order.inOrder()].map(({ client, worth }) => `${client} ${worth}`);
 		assert.deepEqual(served, expected, name);
@@ -108,7 +109,8 @@ scenario(
 		assert.ok(isSent(count));
 		const expected = Array.from({ length: count }, (_, i) => count - i);
 		assert.deepEqual(sent, expected);
-		// Nobody takes anything: the next head comes all the same, and with it all that the one before has left.
+		// Nobody takes anything: the next head comes all the same, and with it all that the one before
+		// has left.
 		sent.length = 0;
 		fixture.builders.leastWaiting = 1_000;
 		const second = fixture.block();

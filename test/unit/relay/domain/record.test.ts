@@ -1,5 +1,5 @@
-// Tests the record of a transaction: the table of transitions as a matrix written by hand, lives as rows, and the bounds of
-// what is kept.
+// Tests the record of a transaction: the table of transitions as a matrix written by hand, lives as
+// rows, and the bounds of what is kept.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -69,7 +69,8 @@ const LETTERS: Readonly<Record<string, Stage>> = {
 /** One row an event: what each stage becomes; a dot where the event can't happen there. */
 const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	//                 P Q F S B I V R C E D
-	// Admitted, and admitted anew where it had expired or was dropped, or addresses had cancelled it (the pipeline's rule).
+	// Admitted, and admitted anew where it had expired or was dropped, or addresses had cancelled it
+	// (the pipeline's rule).
 	received: "        P . . . . . . . P P P",
 	// Of what has ended or is mined, nobody becomes an owner.
 	joined: "          P Q F S B . . . . . .",
@@ -89,12 +90,14 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	// Neither what waits nor what fails is sent.
 	broadcast: "       B . . B B . . . . . .",
 	delivered: "       P Q F S B I V R C E D",
-	// A builder may mine what had ended a moment ago; nothing is mined twice without a reorganisation between.
+	// A builder may mine what had ended a moment ago; nothing is mined twice without a reorganisation
+	// between.
 	included: "        I I I I I . . I I I I",
 	includedReverted: "V V V V V . . V V V V",
 	// The block of a dropped one is that of the transaction that used its nonce.
 	reorged: "         . . . . . P P . . . P",
-	// Its block may have gone before it was recorded as mined in it; what had ended is public then, too.
+	// Its block may have gone before it was recorded as mined in it; what had ended is public then,
+	// too.
 	exposed: "         P Q F S B . . R C E D",
 	replaced: "        R R R R R . . . . R .",
 	// One that expired would come back with its bytes: its user may end that.

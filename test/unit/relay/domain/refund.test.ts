@@ -31,7 +31,10 @@ test("a builder owes its percentage of what a backrun brought, less its gas, to 
 	}
 });
 
-/** What a builder takes off 90 % of a million wei, at a base fee of 1 wei: to an account that is there, and to a new one. */
+/**
+ * What a builder takes off 90 % of a million wei, at a base fee of 1 wei: to an account that is
+ * there, and to a new one.
+ */
 const COSTS = [
 	[OSAKA, "usual", 0n, 0n],
 	[OSAKA, "transfer", 21_000n, 21_000n],

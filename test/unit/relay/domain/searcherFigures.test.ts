@@ -55,7 +55,16 @@ test("a reason that comes twice counts twice", () => {
 test("settled figures are those of blocks that have arrived, and leave the others as they are", () => {
 	const since = Date.UTC(2026, 0, 31);
 	const at = (block: number, stage: BundleStage, day = 0) => ({
-		...{ block, stage, reason: null, bid: null, paid: null, placed: true, isTold: true, blockHash: null },
+		...{
+			block,
+			stage,
+			reason: null,
+			bid: null,
+			paid: null,
+			placed: true,
+			isDisclosed: true,
+			blockHash: null,
+		},
 		...{ since: since + day * 86_400_000, at: since, deliveries: [] },
 	});
 	const record = {

@@ -33,7 +33,10 @@ interface Row {
 /** Null where it is taken, else `CODE: message`. */
 type Expected = string | null;
 
-/** What is asked; the row; what is refused. Most boundaries are tested from outside: see test/integration/transport/badInput. */
+/**
+ * What is asked; the row; what is refused. Most boundaries are tested from outside: see
+ * test/integration/transport/badInput.
+ */
 const TABLE: readonly (readonly [string, Row, Expected])[] = [
 	["the usual", {}, null],
 	["a fee cap under the next base fee", { tx: { maxFeePerGas: 1, maxPriorityFeePerGas: 0 } }, null],

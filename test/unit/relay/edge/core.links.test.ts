@@ -1,4 +1,5 @@
-// An edge and the core over a real websocket: what is followed, called and told when subscribers, calls and connections come and go.
+// An edge and the core over a real websocket: what is followed, called and told when subscribers,
+// calls and connections come and go.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -140,7 +141,7 @@ test("a core that leaves answers what it has taken, and takes nothing more", asy
 	const asked = ask();
 	await until("it is taken", () => taken === 1);
 	const leaving = edges.stop();
-	await assert.rejects(ask(), { message: /no core can be reached/ });
+	await assert.rejects(ask(), { message: /no core reachable/ });
 	answer("done");
 	assert.equal(await asked, "done");
 	await leaving;

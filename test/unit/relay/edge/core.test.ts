@@ -1,4 +1,5 @@
-// Clients are told of each shared transaction once, whatever becomes of the connections with cores meanwhile.
+// Clients are told of each shared transaction once, whatever becomes of the connections with cores
+// meanwhile.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Calls over a real connection of an edge with the core: results and errors come as the method gave them; a fault of the core's own is
-// in its log, and tells the client nothing.
+// Calls over a real connection of an edge with the core: results and errors come as the method gave
+// them; a fault of the core's own is in its log, and tells the client nothing.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -78,6 +78,6 @@ test("a fault of the core's own is an internal error, and in its log", async () 
 	await assert.rejects(link.call("fails", [], CONTEXT), fails);
 	const [line = "", ...others] = lines;
 	assert.deepEqual(others, []);
-	assert.match(line, /"msg":"a call failed"/);
+	assert.match(line, /"msg":"call failed"/);
 	assert.match(line, /TypeError/);
 });

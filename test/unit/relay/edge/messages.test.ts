@@ -1,4 +1,5 @@
-// Lists of calls and answers between an edge and the core: none is so large that it keeps the other side busy for long.
+// Lists of calls and answers between an edge and the core: none is so large that it keeps the other
+// side busy for long.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

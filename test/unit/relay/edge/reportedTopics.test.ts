@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ToldTopics } from "../../../../relay/edge/toldTopics.ts";
+import { ReportedTopics } from "../../../../relay/edge/reportedTopics.ts";
 
 const TOPIC = "transaction 0x01";
 const status = (stage: string, more: object = {}) => ({ stage, ...more });
@@ -42,7 +42,7 @@ const ROWS: readonly (readonly [
 for (const [told, said, news] of ROWS) {
 	const list = (results: readonly object[]) => results.map((one) => JSON.stringify(one)).join(", ");
 	test(`told ${list(told)}; the next core says ${list(said)}`, () => {
-		const topics = new ToldTopics();
+		const topics = new ReportedTopics();
 		topics.begin(TOPIC, told.slice(0, 1));
 		for (const one of told.slice(1)) assert.equal(topics.isNews(TOPIC, JSON.stringify(one)), true);
 		topics.coreChanged();
@@ -54,7 +54,7 @@ for (const [told, said, news] of ROWS) {
 }
 
 test("what stands now is no news if it was told last; a change is, also to the same", () => {
-	const topics = new ToldTopics();
+	const topics = new ReportedTopics();
 	topics.begin(TOPIC, [status("BROADCAST")]);
 	const text = JSON.stringify(status("BROADCAST"));
 	assert.equal(topics.isNews(TOPIC, text, true), false);

@@ -132,8 +132,8 @@ describe("what was paid in a block", () => {
 	const FRAME = { type: "CALL", from: address("11"), to: address("22"), value: "0x0" };
 
 	/**
-	 * A node with one answer for each method, and for each tracer: a result, an error where it is an Error, a fault where it is an
-	 * UpstreamError.
+	 * A node with one answer for each method, and for each tracer: a result, an error where it is an
+	 * Error, a fault where it is an UpstreamError.
 	 */
 	function fixture(answers: Readonly<Record<string, unknown>>) {
 		const asked: unknown[] = [];

@@ -1,5 +1,5 @@
-// The age of the head and the difference of the clocks, on a clock that the test moves: chains that go on, stop, and are caught
-// up with, on machines whose clock is right, ahead or behind.
+// The age of the head and the difference of the clocks, on a clock that the test moves: chains that
+// go on, stop, and are caught up with, on machines whose clock is right, ahead or behind.
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
@@ -25,7 +25,10 @@ beforeEach(() => {
 	times = new HeadTimes({ slot: { ms: SLOT_S * 1000 } }, { clock, log });
 });
 
-/** `count` heads, one a slot, each `lateMs` after its time, on a machine whose clock is ahead by `aheadMs`. */
+/**
+ * `count` heads, one a slot, each `lateMs` after its time, on a machine whose clock is ahead by
+ * `aheadMs`.
+ */
 async function follow(count: number, { aheadMs = 0, lateMs = 2_000 } = {}): Promise<void> {
 	for (let i = 0; i < count; i += 1) {
 		await clock.advance(SLOT_S * 1000);

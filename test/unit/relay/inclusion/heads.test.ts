@@ -1,4 +1,5 @@
-// The subscription to heads: what it accepts as an announcement, and how it reconnects. And a node that leaves reads unanswered.
+// The subscription to heads: what it accepts as an announcement, and how it reconnects. And a node
+// that leaves reads unanswered.
 
 import assert from "node:assert/strict";
 import type { AddressInfo } from "node:net";
@@ -79,7 +80,7 @@ describe("HeadSubscription and a server that is not as expected", () => {
 			await until("three tries", () => connections === 3);
 			assert.equal(subscription.live, false);
 			assert.equal(changes, 0);
-			assert.deepEqual(logged, ["heads are not announced by the node: polling"]);
+			assert.deepEqual(logged, ["node announces no heads: polling"]);
 		});
 	}
 
@@ -151,7 +152,8 @@ describe("a node whose connection hangs", () => {
 		});
 		await tracker.start();
 		await clock.advance(1_000);
-		// The third read's null is no block: the check has failed, long before the first read's deadline.
+		// The third read's null is no block: the check has failed, long before the first read's
+		// deadline.
 		assert.deepEqual([reads, tracker.isUnavailable], [3, true]);
 		await tracker.stop();
 	});

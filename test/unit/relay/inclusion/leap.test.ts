@@ -1,5 +1,5 @@
-// Heads that do not lead to the followed chain, on a real chain whose node is sometimes another one: which are followed, and what the
-// operator reads.
+// Heads that do not lead to the followed chain, on a real chain whose node is sometimes another
+// one: which are followed, and what the operator reads.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
@@ -36,7 +36,10 @@ afterEach(async () => {
 	await proxy?.stop();
 });
 
-/** Follows by way of `targets` in turn, all of which are for the chain `chainId` of `far` where they are. */
+/**
+ * Follows by way of `targets` in turn, all of which are for the chain `chainId` of `far` where they
+ * are.
+ */
 async function follow(targets: readonly string[], chainId?: string): Promise<void> {
 	proxy = await startNodeProxy(chain.url);
 	proxy.setTargets(...targets);

@@ -1,4 +1,5 @@
-// Where transactions were mined, read from a real chain. A node's failure never counts as "not mined".
+// Where transactions were mined, read from a real chain. A node's failure never counts as "not
+// mined".
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -10,7 +11,9 @@ import { fails, startProxiedChain } from "../chain/nodeFixture.ts";
 const NEVER = `0x${"77".repeat(32)}`;
 
 const { proxy, reader, mine, send } = await startProxiedChain();
-/** `has`: whether we follow the block of a receipt; null: it is before the blocks that we remember. */
+/**
+ * `has`: whether we follow the block of a receipt; null: it is before the blocks that we remember.
+ */
 const inclusions = (hashes: readonly string[], maxBlock = 1_000, has: () => boolean | null = () => true) =>
 	receiptReader({ node: reader(), chain: { has } }).inclusions(hashes, maxBlock);
 

@@ -1,4 +1,5 @@
-// A bundle's status as JSON: what it claimed and what was paid, and what is told only with the block.
+// A bundle's status as JSON: what it claimed and what was paid, and what is told only with the
+// block.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,7 +18,7 @@ const lost: BundleBlockStatus = {
 	bid: 10n ** 18n + 1n,
 	paid: 10n ** 18n + 4n,
 	placed: true,
-	isTold: true,
+	isDisclosed: true,
 	blockHash: null,
 	since: AT,
 	at: AT + 1000,
@@ -30,7 +31,7 @@ const waiting: BundleBlockStatus = {
 	bid: null,
 	paid: 5n,
 	placed: false,
-	isTold: false,
+	isDisclosed: false,
 	blockHash: BLOCK_HASH,
 	since: AT,
 	at: AT,
@@ -62,6 +63,6 @@ test("a bid that lost says what it claimed, what was paid instead, and which bui
 });
 
 test("before its block it says nothing of builders", () => {
-	const view = bundleBlockView(record, { ...lost, stage: "ACCEPTED", paid: null, isTold: false });
+	const view = bundleBlockView(record, { ...lost, stage: "ACCEPTED", paid: null, isDisclosed: false });
 	assert.deepEqual((view as { builders: unknown }).builders, []);
 });

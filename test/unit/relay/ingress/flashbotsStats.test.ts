@@ -18,7 +18,7 @@ const delivery = (builder: string, answer: "accepted" | "rejected" | "unsent", m
 	({ at: AT + ms, builder, kind: "bundle", answer, ms: 2 }) as const;
 
 const status: BundleBlockStatus = {
-	...{ block: 7, stage: "LOST", reason: null, bid: 80n, paid: null, placed: true, isTold: true },
+	...{ block: 7, stage: "LOST", reason: null, bid: 80n, paid: null, placed: true, isDisclosed: true },
 	...{ blockHash: null, since: AT, at: AT },
 	deliveries: [
 		delivery("full", "unsent", 8),
@@ -76,7 +76,10 @@ const entries: Check = (value) =>
 	value.every(({ pubkey, timestamp }) => /^0x([0-9a-f]{2})*$/.test(pubkey) && maybeTime(timestamp));
 const amounts = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, amount]));
 
-/** The fields that ethers-flashbots of Rust declares, up to 0.10 without V2 and from 0.12 on with it. */
+/**
+ * The fields that ethers-flashbots of Rust declares, up to 0.10 without V2 and from 0.12 on with
+ * it.
+ */
 const RUST: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
 	bundleStats: {
 		...{ isSimulated: flag, isSentToMiners: flag, isHighPriority: flag },
@@ -125,7 +128,7 @@ test("a bid whose bidder has a record has priority; before its block nothing is 
 	const stats = (one: BundleRecord, hasRecord: boolean) =>
 		bundleStatsV2(one, 7, hasRecord) as { isHighPriority: boolean; consideredByBuildersAt: unknown[] };
 	assert.deepEqual([stats(record, true).isHighPriority, stats(record, false).isHighPriority], [true, false]);
-	const before = { ...record, blocks: [{ ...status, stage: "ACCEPTED" as const, isTold: false }] };
+	const before = { ...record, blocks: [{ ...status, stage: "ACCEPTED" as const, isDisclosed: false }] };
 	assert.deepEqual(stats(before, true).consideredByBuildersAt, []);
 	assert.deepEqual((bundleStats(before, 7, true) as { isSentToMiners: boolean }).isSentToMiners, false);
 });

@@ -1,4 +1,5 @@
-// Who may repeat a signed request: its first client always, others once 7,200 blocks have passed, or when it had to be forgotten.
+// Who may repeat a signed request: its first client always, others once 7,200 blocks have passed,
+// or when it had to be forgotten.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -22,7 +23,7 @@ function start(limits = DIGEST_LIMITS) {
 			const { kind, message } = thrown as { kind: string; message: string };
 			assert.deepEqual(
 				[kind, message],
-				["invalidRequest", "this signed request came before from another address: change its id"],
+				["invalidRequest", "this signed request was already sent from another address: change its id"],
 			);
 			return false;
 		}

@@ -1,5 +1,5 @@
-// The subscription hub: failing subscribers, results before the id was sent, and a transaction that changes while a client
-// subscribes to it.
+// The subscription hub: failing subscribers, results before the id was sent, and a transaction that
+// changes while a client subscribes to it.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -1,7 +1,8 @@
-// Properties of the auction, tested against a small model: random bids, replacements, cancels, heads, payments in full and short, backruns
-// elsewhere in the block, reorganisations, restarts, failing or missing simulations, restricted builders, and targets that fail,
-// end or come back. After each step each builder must have the bids that a brute-force model finds, and before its block no bid is
-// told anything but that it was accepted.
+// Properties of the auction, tested against a small model: random bids, replacements, cancels,
+// heads, payments in full and short, backruns elsewhere in the block, reorganisations, restarts,
+// failing or missing simulations, restricted builders, and targets that fail, end or come back.
+// After each step each builder must have the bids that a brute-force model finds, and before its
+// block no bid is told anything but that it was accepted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -67,7 +68,10 @@ class Run {
 	readonly #entries: PrivateTransaction[] = [];
 	#bids: ModelBid[] = [];
 	#seq = 0;
-	/** Clients whose bids the node gives no verdict on, and targets that fail there: as from the last head on, and the next. */
+	/**
+	 * Clients whose bids the node gives no verdict on, and targets that fail there: as from the last
+	 * head on, and the next.
+	 */
 	#out = { now: new Set<string>(), coming: new Set<string>() };
 	#failing = { now: new Set<number>(), coming: new Set<number>() };
 	readonly #payments: ModelPayment[] = [];
@@ -251,7 +255,10 @@ class Run {
 		await this.#worked();
 	}
 
-	/** Less from the next head on. Not more: a bid that by what is known can't win is not simulated again. */
+	/**
+	 * Less from the next head on. Not more: a bid that by what is known can't win is not simulated
+	 * again.
+	 */
 	#fall(index: number, value: number): void {
 		const one = this.#bids[index];
 		if (one !== undefined && UNIT * BigInt(value) < one.coming) one.coming = UNIT * BigInt(value);
@@ -343,7 +350,10 @@ class Run {
 		return this.#isLive(one) && isKnown && one.first <= next && next <= one.last;
 	}
 
-	/** What a builder shall have of a target: half by record, a quarter by bid, the rest by lot, each drawn anew among what is left. */
+	/**
+	 * What a builder shall have of a target: half by record, a quarter by bid, the rest by lot, each
+	 * drawn anew among what is left.
+	 */
 	#best(builder: string, target: number): readonly ModelBid[] {
 		const valid = this.#bids.filter(
 			(one) => one.target === target && this.#isValid(one) && (one.builders?.includes(builder) ?? true),
@@ -415,10 +425,17 @@ class Run {
 		for (const bid of this.fixture.bids.targets().flatMap((target) => this.fixture.bids.of(target))) {
 			const told = bid.record.blocks.find(({ block }) => block === next);
 			if (told === undefined) continue;
-			const { stage, reason, bid: claimed, paid, placed, isTold } = told;
+			const { stage, reason, bid: claimed, paid, placed, isDisclosed } = told;
 			assert.deepEqual(
-				{ stage, reason, claimed, paid, placed, isTold },
-				{ stage: "ACCEPTED", reason: null, claimed: bid.claimed, paid: null, placed: false, isTold: false },
+				{ stage, reason, claimed, paid, placed, isDisclosed },
+				{
+					stage: "ACCEPTED",
+					reason: null,
+					claimed: bid.claimed,
+					paid: null,
+					placed: false,
+					isDisclosed: false,
+				},
 				where,
 			);
 		}

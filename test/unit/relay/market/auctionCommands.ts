@@ -1,4 +1,5 @@
-// The steps that the auction's model goes through, at random: few owners, addresses, senders and values, so that many meet.
+// The steps that the auction's model goes through, at random: few owners, addresses, senders and
+// values, so that many meet.
 
 import fc from "fast-check";
 
@@ -79,7 +80,10 @@ function bidOf(at: number, value: number, more: { signer?: number; nonce?: numbe
 	return { do: "bid", target: 0, builders: null, ahead: 0, ...own, ...more };
 }
 
-/** What chance seldom brings: more clients than slots, one of them with two of the highest bids, and more records than slots for them. */
+/**
+ * What chance seldom brings: more clients than slots, one of them with two of the highest bids, and
+ * more records than slots for them.
+ */
 const CROWD: Command[] = [
 	...[2, 9, 5, 1, 7, 3].flatMap((value, at): Command[] => [
 		bidOf(at, value),

@@ -1,4 +1,5 @@
-// Fakes for the market's tests: simulations that answer on demand, accounts, builders that record their calls, and blocks.
+// Fakes for the market's tests: simulations that answer on demand, accounts, builders that record
+// their calls, and blocks.
 
 import type { BundleAnswered, BundleSender } from "../../../../relay/broadcast/fanout.ts";
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
@@ -14,8 +15,8 @@ import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 
 /**
- * A backrun's result: wei that it pays, an error, a target that fails or whose nonce is not the next one, an unavailable trace, a
- * refusal that may pass or that won't, or a thrown error.
+ * A backrun's result: wei that it pays, an error, a target that fails or whose nonce is not the
+ * next one, an unavailable trace, a refusal that may pass or that won't, or a thrown error.
  */
 export type Pays =
 	| bigint
@@ -176,7 +177,9 @@ export class FakeAccounts {
 	setHead(): void {}
 }
 
-/** Builders that record their calls: `send T A for 101 to a,b`, `cancel backrun T for 101 at a,b`. */
+/**
+ * Builders that record their calls: `send T A for 101 to a,b`, `cancel backrun T for 101 at a,b`.
+ */
 export class FakeBundleSender implements BundleSender {
 	labelOf: (hash: string) => string = () => "?";
 	all: readonly string[] = ["a", "b"];

@@ -1,5 +1,6 @@
-// The market with real transactions, bids and table, around fake simulations, accounts and builders. Time stands still. With each block
-// it compares owners' figures with all that the table has of their bundles.
+// The market with real transactions, bids and table, around fake simulations, accounts and
+// builders. Time stands still. With each block it compares owners' figures with all that the table
+// has of their bundles.
 
 import assert from "node:assert/strict";
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
@@ -91,7 +92,9 @@ export class AuctionFixture {
 	readonly chain = new FakeChain();
 	readonly tip = new ChainTip();
 	readonly disk = new FakeDisk();
-	/** Wei that backruns pay by transfers in their blocks, by hash; the node can't trace the others. */
+	/**
+	 * Wei that backruns pay by transfers in their blocks, by hash; the node can't trace the others.
+	 */
 	readonly transfers = new Map<string, bigint>();
 	/** Logged errors. */
 	readonly faults: string[] = [];
@@ -365,7 +368,10 @@ export class AuctionFixture {
 		await this.turn();
 	}
 
-	/** Runs everything that is ready: places are worked out in a turn of their own, what they need is simulated, and so on. */
+	/**
+	 * Runs everything that is ready: places are worked out in a turn of their own, what they need is
+	 * simulated, and so on.
+	 */
 	async turn(): Promise<void> {
 		for (let i = 0; i < TURNS; i += 1) await this.clock.advance(0);
 	}
@@ -382,7 +388,10 @@ export interface PlainOptions extends Partial<Omit<PlainBundleRequest, "blocks" 
 	readonly mayRevert?: readonly number[];
 }
 
-/** The market with plain bundles. A transaction is named by a number: `1` has its own signer and is shown as `t1`. */
+/**
+ * The market with plain bundles. A transaction is named by a number: `1` has its own signer and is
+ * shown as `t1`.
+ */
 export class PlainFixture extends AuctionFixture {
 	signerOf(label: number): TestAccount {
 		return testAccount(300 + label);

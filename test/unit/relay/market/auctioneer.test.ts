@@ -1,5 +1,5 @@
-// Tests what the auctioneer reports of bids: their status after a block or a failed check, evictions, and when a backrun counts
-// as sent. auction.model.test.ts tests which bids are sent.
+// Tests what the auctioneer reports of bids: their status after a block or a failed check,
+// evictions, and when a backrun counts as sent. auction.model.test.ts tests which bids are sent.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -81,7 +81,10 @@ function backrun(fixture: AuctionFixture) {
 	return { tx };
 }
 
-/** Of a bid for 101 to 103, whose times are 1212, 1224 and 1236: what it is for, and whether it goes out for 101 and 102. */
+/**
+ * Of a bid for 101 to 103, whose times are 1212, 1224 and 1236: what it is for, and whether it goes
+ * out for 101 and 102.
+ */
 for (const [times, isOut] of [
 	[{ from: 1_212, until: 1_212 }, [true, false]],
 	[{ from: 1_213, until: 1_236 }, [false, true]],
@@ -173,7 +176,10 @@ test("where a builder's requests of a chain slot don't reach for all targets, ea
 	}
 });
 
-/** A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been sent for 102 yet. */
+/**
+ * A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been sent
+ * for 102 yet.
+ */
 async function atNextHead(pays: Pays = 9n) {
 	const { fixture, target } = await withTarget();
 	const a = await fixture.accepted("A", target, 9n, { ...RANGE, uuid: "u" });
@@ -185,7 +191,10 @@ async function atNextHead(pays: Pays = 9n) {
 }
 
 describe("what a block says of the bids on a target", () => {
-	/** What block 101 contains; the status of the bid with the slot there, of one without, and of that in 102. */
+	/**
+	 * What block 101 contains; the status of the bid with the slot there, of one without, and of that
+	 * in 102.
+	 */
 	const rows = [
 		["neither", [], "TARGET_NOT_MINED", "TARGET_NOT_MINED", "ACCEPTED"],
 		["the target alone", ["T"], "LOST", "NOT_PLACED", undefined],
@@ -205,10 +214,10 @@ describe("what a block says of the bids on a target", () => {
 			const block = await fixture.block(held.map((one) => mined[one]));
 			assert.deepEqual(fixture.statuses(101, a, b), [first, other]);
 			assert.equal(fixture.status(b, 102), later);
-			const { blockHash, placed, isTold } = fixture.detail(a, 101) ?? assert.fail();
+			const { blockHash, placed, isDisclosed } = fixture.detail(a, 101) ?? assert.fail();
 			const isMined = held.length > 0;
 			assert.deepEqual(
-				[blockHash, placed, isTold],
+				[blockHash, placed, isDisclosed],
 				[first === "INCLUDED" ? block.hash : null, isMined, isMined],
 			);
 			assert.deepEqual([fixture.bids.size, fixture.builders.take()], [isMined ? 0 : 1, []]);
@@ -228,10 +237,13 @@ describe("what a block says of the bids on a target", () => {
 				if (how === "replaced") await fixture.accepted("B", target, 5n, { uuid: "u" });
 				else fixture.table.cancel("me", "u");
 				const before = fixture.detail(a, 101) ?? assert.fail();
-				assert.deepEqual([before.stage, before.placed, before.isTold], [stage, false, false]);
+				assert.deepEqual([before.stage, before.placed, before.isDisclosed], [stage, false, false]);
 				await fixture.block(lands ? [target, sent] : [target]);
 				const after = fixture.detail(a, 101) ?? assert.fail();
-				assert.deepEqual([after.stage, after.placed, after.isTold], [lands ? "INCLUDED" : stage, true, true]);
+				assert.deepEqual(
+					[after.stage, after.placed, after.isDisclosed],
+					[lands ? "INCLUDED" : stage, true, true],
+				);
 			}
 		});
 	}

@@ -1,5 +1,5 @@
-// Tests the admission of bids: refusals, limits, and what happens to a bid while it is simulated. No answer may show what hides
-// a target.
+// Tests the admission of bids: refusals, limits, and what happens to a bid while it is simulated.
+// No answer may show what hides a target.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

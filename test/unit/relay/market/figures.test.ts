@@ -1,4 +1,5 @@
-// The figures of owners by day: what is on disk, what is kept of whom, and what a failing disk changes.
+// The figures of owners by day: what is on disk, what is kept of whom, and what a failing disk
+// changes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -47,7 +48,7 @@ function recordOf(owner: string, client: string): BundleRecord {
 
 function statusOn(day: number, change: Partial<BundleBlockStatus> = {}): BundleBlockStatus {
 	return {
-		...{ block: 1, stage: "ACCEPTED", reason: null, bid: null, paid: null, placed: false, isTold: true },
+		...{ block: 1, stage: "ACCEPTED", reason: null, bid: null, paid: null, placed: false, isDisclosed: true },
 		...{ blockHash: null, since: day * DAY_MS + 5, at: 0, deliveries: [] },
 		...change,
 	};

@@ -1,4 +1,5 @@
-// A bidder's record at a builder: what its landed bids have left there, by the chain as it stands, also after a restart.
+// A bidder's record at a builder: what its landed bids have left there, by the chain as it stands,
+// also after a restart.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -8,7 +9,10 @@ import { withTarget } from "./auctionFixture.ts";
 const SIGNER = `0x${"5".repeat(40)}`;
 const CLIENT = "192.0.2.1";
 
-/** A bid that has landed in 101 and paid 1,000 wei there, of the signer unless `owner` says otherwise. */
+/**
+ * A bid that has landed in 101 and paid 1,000 wei there, of the signer unless `owner` says
+ * otherwise.
+ */
 async function landed(builders: readonly string[] = ["a"], owner = SIGNER) {
 	const { fixture, target } = await withTarget({ slots: 4 });
 	fixture.builders.coinbases.set("0xminer", builders);

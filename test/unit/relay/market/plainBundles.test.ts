@@ -1,5 +1,5 @@
-// Tests plain bundles: when and to whom they are sent, how they end, limits, simulations and their failures, and heads or
-// cancels that come meanwhile.
+// Tests plain bundles: when and to whom they are sent, how they end, limits, simulations and their
+// failures, and heads or cancels that come meanwhile.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -55,8 +55,8 @@ for (const [name, refunding, builders, isTaken] of [
 }
 
 /**
- * What happens to a bundle of t1 and t2 for 101 to 105 or for later blocks; the calls to builders after that,
- * and its final status in its first block.
+ * What happens to a bundle of t1 and t2 for 101 to 105 or for later blocks; the calls to builders
+ * after that, and its final status in its first block.
  */
 const ENDS: readonly (readonly [
 	name: string,
@@ -299,7 +299,10 @@ describe("at each head", () => {
 	});
 });
 
-/** Of a bundle for 101 to 103, whose times are 1212, 1224 and 1236: what it is for, the blocks that it is tried and sent for. */
+/**
+ * Of a bundle for 101 to 103, whose times are 1212, 1224 and 1236: what it is for, the blocks that
+ * it is tried and sent for.
+ */
 const TIMES = [
 	["a time at which the first block is", { from: 1_212, until: 1_212 }, [101]],
 	["no time before the second block's", { from: 1_213, until: Number.POSITIVE_INFINITY }, [102, 103]],
@@ -315,7 +318,8 @@ for (const [name, times, blocks] of TIMES) {
 			fixture.lines(),
 			blocks.map((block) => `send t1 for ${block} to a,b`),
 		);
-		// It may well fail at another time. Only where there is no right one it is simulated at a wrong one.
+		// It may well fail at another time. Only where there is no right one it is simulated at a wrong
+		// one.
 		assert.deepEqual(
 			[...new Set(fixture.tried())],
 			(blocks.length > 0 ? blocks : [101]).map((block) => `t1 in ${block}`),
@@ -350,7 +354,7 @@ test("a bundle with a time that has passed is refused, and one with a time goes 
 	const timed = { times: { from: 1_212, until: 1_212 } };
 	await fixture.taken([1], timed);
 	assert.deepEqual(fixture.lines(), ["send t1 for 101 to b"]);
-	const none = "NO_BIDDING none of the builders takes minTimestamp and maxTimestamp";
+	const none = "NO_BIDDING no builder accepts minTimestamp and maxTimestamp";
 	assert.equal(await fixture.refused([1], { ...timed, builders: ["a"] }), none);
 });
 
@@ -400,7 +404,10 @@ for (const [name, happens, lines, status] of MEANWHILE) {
 	});
 }
 
-/** What happens while the accounts of a new one are asked for; the refusal's code, or its stage; what goes out. */
+/**
+ * What happens while the accounts of a new one are asked for; the refusal's code, or its stage;
+ * what goes out.
+ */
 const RACES: readonly (readonly [
 	name: string,
 	options: PlainOptions,

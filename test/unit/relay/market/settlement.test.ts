@@ -1,5 +1,6 @@
 // Tests which transfer of the coinbase counts for which refund, and what was due by whose terms.
-// test/integration/auction/auctionRefund.test.ts tests reading refunds from a real chain, retries and reorganisations.
+// test/integration/auction/auctionRefund.test.ts tests reading refunds from a real chain, retries
+// and reorganisations.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -20,7 +21,10 @@ const B: RefundTerms = { percent: 50, refundGas: 3 };
 type Row = PaidBlock["transactions"][number];
 type ForkedBlock = Parameters<typeof refundsOf>[0];
 
-/** Hashes of targets and backruns, and payments of the coinbase to the user, in the order of the block. */
+/**
+ * Hashes of targets and backruns, and payments of the coinbase to the user, in the order of the
+ * block.
+ */
 function blockOf(rows: readonly (string | Partial<Row>)[], fork: Fork = OSAKA): ForkedBlock {
 	const transactions = rows.map((row, i): Row => {
 		const usual = { hash: `pay ${i}`, from: COINBASE, to: USER, value: 0n };
@@ -78,7 +82,10 @@ test("the coinbase's payment to the user behind the backrun is the refund", () =
 	}
 });
 
-/** What the second one of two backruns of one recipient bid, the block behind the first one, and what counts as paid for each. */
+/**
+ * What the second one of two backruns of one recipient bid, the block behind the first one, and
+ * what counts as paid for each.
+ */
 const TWO: readonly (readonly [
 	name: string,
 	bid: bigint,

@@ -1,5 +1,5 @@
-// Properties of the slots over a day of auctions: what users keep, and what cheats gain, on the relay's own slots. As a table for
-// docs/searchers.md: `npm run test:long -- --only slots --write`.
+// Properties of the slots over a day of auctions: what users keep, and what cheats gain, on the
+// relay's own slots. As a table for docs/searchers.md: `npm run test:long -- --only slots --write`.
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
@@ -10,7 +10,10 @@ const OPTIONS = sized(
 	{ targets: 72, ways: [{ bought: 0.1 }, { bought: 0.85, buyers: 8 }, { outbids: 0.9 }] },
 	LONG,
 );
-/** What users keep if 16 bids are drawn by lot, at so many addresses that lie, beside six honest bidders. */
+/**
+ * What users keep if 16 bids are drawn by lot, at so many addresses that lie, beside six honest
+ * bidders.
+ */
 const BY_LOT: Readonly<Record<number, number>> = { 16: 0.99, 32: 0.94, 64: 0.73, 256: 0.32 };
 /** Tolerance. The honest bidder must have landed once before the slots by record are its own. */
 const OFF = 0.1;

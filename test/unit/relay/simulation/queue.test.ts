@@ -1,5 +1,5 @@
-// Tests whose simulation is next, and what is not run and how that is reported, on simulations and a clock under the
-// test's control.
+// Tests whose simulation is next, and what is not run and how that is reported, on simulations and
+// a clock under the test's control.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -36,7 +36,10 @@ function setUp(options: SimulationQueueOptions = {}) {
 	};
 	const queue = new SimulationQueue({ concurrency: 1, ...options }, { simulator, clock, metrics });
 	const answers: string[] = [];
-	/** Asks under a name; what it is answered appears in `answers`. All are one client's unless it is said. */
+	/**
+	 * Asks under a name; what it is answered appears in `answers`. All are one client's unless it is
+	 * said.
+	 */
 	const ask = (name: string, priority: SimulationPriority, asked: Asked = {}): Promise<void> => {
 		const { client = "a", number = BLOCK.number, gas = 100_000n, signal } = asked;
 		const request = fakeRequest({
@@ -135,7 +138,7 @@ it("does not run what was withdrawn while it waited, or before", async () => {
 });
 
 describe("a new head", () => {
-	const STALE = "not simulated: its block has come";
+	const STALE = "not simulated: its block has arrived";
 
 	it("drops what waits for that block or an older one, and lets run what runs", async () => {
 		const { ask, answers, begun, counts, end, queue } = setUp();

@@ -1,4 +1,5 @@
-// Tests that exactly the changes of the status record are published, each once, and how confirmed cancels are counted.
+// Tests that exactly the changes of the status record are published, each once, and how confirmed
+// cancels are counted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -59,7 +60,10 @@ const included = (reverted: boolean): TxEvent => ({
 	...{ type: "included", ...BLOCK, blockHash: "0xb", index: 0, reverted },
 });
 
-/** What can happen without ending it, and what can end it; also what is illegal where it comes: the records refuse that. */
+/**
+ * What can happen without ending it, and what can end it; also what is illegal where it comes: the
+ * records refuse that.
+ */
 const ONGOING: readonly TxEvent[] = [
 	...[{ type: "received", ...BLOCK } as const, { type: "ready", ...BLOCK } as const],
 	{ type: "queued", at, block: 100, reason: "nonceGap" },
@@ -136,7 +140,9 @@ const cancel = (builder: string, answer: "accepted" | "rejected" | "timeout", ms
 
 const CANCELLED: TxEvent = { type: "cancelled", at: at + 10, block: 102, builders: ["a", "b", "c"] };
 
-/** The user's cancel and the builders' answers; how many builders received it, and have confirmed. */
+/**
+ * The user's cancel and the builders' answers; how many builders received it, and have confirmed.
+ */
 const CANCELS: readonly (readonly [string, readonly TxEvent[], readonly [number, number]])[] = [
 	["nobody has answered", [CANCELLED], [3, 0]],
 	[

@@ -1,5 +1,5 @@
-// Tests the public pages of a transaction: the status at every stage, and that events of shared transactions reveal neither
-// hidden ones nor bids that lost.
+// Tests the public pages of a transaction: the status at every stage, and that events of shared
+// transactions reveal neither hidden ones nor bids that lost.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -80,7 +80,7 @@ test("what waits for a fee to fall is pending, and what expired by its simulatio
 	// It was sent without a verdict.
 	const unavailable = { code: "NODE_UNAVAILABLE", message: "the node did not answer" } as const;
 	const sent = { ...recordAt("EXPIRED"), simulationError: unavailable };
-	assert.equal(statusReport(sent).reason, "no block took it in time");
+	assert.equal(statusReport(sent).reason, "no block included it in time");
 });
 
 const OTHER = "0xother";
@@ -107,7 +107,10 @@ test("the reason for waiting is shown only for a transaction that was not shared
 	assert.notDeepEqual(eventsOf(false, waiting("behindHeld")), eventsOf(false, waiting("nonceGap")));
 });
 
-/** Whether it is shared; whether the replacement is discreet, and known; whether the replacement's hash is shown. */
+/**
+ * Whether it is shared; whether the replacement is discreet, and known; whether the replacement's
+ * hash is shown.
+ */
 const REPLACED: readonly (readonly [shared: boolean, discreet: boolean, known: boolean, isNamed: boolean])[] =
 	[
 		[false, false, false, true],

@@ -1,5 +1,5 @@
-// Tests what is on disk of a transaction at every step of its life: what is written at once, what a restart reads back, what a
-// purge deletes, and that damaged entries are refused.
+// Tests what is on disk of a transaction at every step of its life: what is written at once, what a
+// restart reads back, what a purge deletes, and that damaged entries are refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -209,7 +209,7 @@ test("a failed write is thrown, and the store is not healthy until one succeeds"
 	kv.broken = true;
 	await assert.rejects(store.insert(transaction, recordOf(transaction), [], 1), {
 		...{ kind: "internal", code: -32603 },
-		message: "internal error: nothing can be stored now, try again",
+		message: "internal error: the store is unavailable, try again",
 		data: { reason: "store unavailable" },
 	});
 	// What each block does where there is nothing to write touches no disk, and proves nothing.
@@ -218,7 +218,7 @@ test("a failed write is thrown, and the store is not healthy until one succeeds"
 	assert.ok(!(await store.check()));
 	kv.broken = false;
 	assert.ok(await store.check(), "its own small write finds out that the disk is back");
-	assert.deepEqual(logged, ["the store fails", "the store is written again"]);
+	assert.deepEqual(logged, ["store failed", "store can be written again"]);
 });
 
 const TRANSACTION = privateTransaction({ path: "noreverts", softCancellations: true, referrer: "é" });
@@ -337,7 +337,10 @@ const REFUNDED: TxEvent = {
 	...{ paid: (2n ** 69n + 1n).toString(), payer: "0xd", recipient: "0xe" },
 };
 
-/** A life, and whether each event of it must be on disk in a moment, or may wait for the next one that must. */
+/**
+ * A life, and whether each event of it must be on disk in a moment, or may wait for the next one
+ * that must.
+ */
 const LIFE: readonly (readonly [TxEvent, boolean])[] = [
 	[{ type: "queued", ...AT, reason: "nonceGap" }, true],
 	[{ type: "ready", ...AT }, true],

@@ -1,4 +1,5 @@
-// Tests that a packed transaction says what it said as it was decoded, and that its bytes stand densely and apart from those it came in.
+// Tests that a packed transaction says what it said as it was decoded, and that its bytes stand
+// densely and apart from those it came in.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Tests the table of refunds and the totals on both engines: parts of long lists, what is final beside what may still leave the
-// chain, writes that fail or are repeated, and a restart.
+// Tests the table of refunds and the totals on both engines: parts of long lists, what is final
+// beside what may still leave the chain, writes that fail or are repeated, and a restart.
 
 import assert from "node:assert/strict";
 import { after, describe, it, test } from "node:test";
@@ -54,7 +54,8 @@ for (const engine of places.engines) {
 			t.after(() => kv.close());
 			const blockOf = (i: number): number => 100 + Math.floor(i / 3);
 			const records = Array.from({ length: 1_100 }, (_, i) => refundedRecord(i, blockOf(i)));
-			// The last ones may still leave the chain; and one that is final is late to be forgotten in memory.
+			// The last ones may still leave the chain; and one that is final is late to be forgotten in
+			// memory.
 			const live = [...records.slice(1_000), ...records.slice(5, 6)];
 			const { table } = await tableOn(kv, live);
 			await archive(kv, table, records.slice(0, 1_000));

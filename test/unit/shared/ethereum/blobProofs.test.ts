@@ -1,5 +1,6 @@
-// Blobs before they are acknowledged, with fakes in place of the library: no client's blobs hold up another's, and none waits for ever
-// for a library or a thread that is gone. test/contract/blobsGeth.test.ts has the verdicts of the library itself.
+// Blobs before they are acknowledged, with fakes in place of the library: no client's blobs hold up
+// another's, and none waits for ever for a library or a thread that is gone.
+// test/contract/blobsGeth.test.ts has the verdicts of the library itself.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
-// What strict clients decode of a transaction object, by tables of the fields that their own code requires: go-ethereum's ethclient
-// and alloy refuse the whole object over one of them. Held here because Go and Rust do not run in these tests; all types were tried
-// through both by hand.
+// What strict clients decode of a transaction object, by tables of the fields that their own code
+// requires: go-ethereum's ethclient and alloy refuse the whole object over one of them. Held here
+// because Go and Rust do not run in these tests; all types were tried through both by hand.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -29,7 +29,8 @@ function objectOf(fields: Readonly<Record<string, Form>>): Form {
 
 const ACCESS_LIST = listOf(objectOf({ address: ADDRESS, storageKeys: listOf(HASH) }));
 /**
- * https://github.com/ethereum/go-ethereum/blob/v1.17.8/core/types/gen_authorization.go requires all six. alloy takes `yParity` or `v`:
+ * https://github.com/ethereum/go-ethereum/blob/v1.17.8/core/types/gen_authorization.go requires all
+ * six. alloy takes `yParity` or `v`:
  * https://github.com/alloy-rs/eips/blob/main/crates/eip7702/src/auth_list.rs
  */
 const AUTHORIZATIONS = listOf(
@@ -37,8 +38,9 @@ const AUTHORIZATIONS = listOf(
 );
 
 /**
- * Of every type. go-ethereum leaves a signature unchecked only if v, r and s are all zero, and wants v and yParity equal; alloy takes a
- * legacy one with all three zero for one without a signature, and needs `hash`, `from` and `type`.
+ * Of every type. go-ethereum leaves a signature unchecked only if v, r and s are all zero, and
+ * wants v and yParity equal; alloy takes a legacy one with all three zero for one without a
+ * signature, and needs `hash`, `from` and `type`.
  * https://github.com/ethereum/go-ethereum/blob/v1.17.8/core/types/transaction_marshalling.go
  * https://github.com/alloy-rs/alloy/blob/v1.8.3/crates/consensus/src/transaction/legacy.rs
  */

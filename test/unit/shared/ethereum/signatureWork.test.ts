@@ -1,5 +1,5 @@
-// Signatures and recoveries are the same with a thread and without one, come in the order of the questions, and none is lost with
-// a thread that ends, throws or hangs.
+// Signatures and recoveries are the same with a thread and without one, come in the order of the
+// questions, and none is lost with a thread that ends, throws or hangs.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -22,8 +22,8 @@ import { until } from "../../../support/until.ts";
 const COUNT = 300;
 
 /**
- * One with a thread at hand, which ends with the test: the real one, or one that does `fault` with its first batch. Its time is moved by
- * hand.
+ * One with a thread at hand, which ends with the test: the real one, or one that does `fault` with
+ * its first batch. Its time is moved by hand.
  */
 async function threaded(t: TestContext, fault?: string) {
 	const clock = new ManualClock();
@@ -150,12 +150,12 @@ for (const [how, fault] of [
 			await clock.advance(2_000);
 		}
 		await answered;
-		assert.equal(told.at(-1), "the thread for signatures has ended: they are made without it for now");
+		assert.equal(told.at(-1), "signature thread ended: signing without it for now");
 		assert.equal(work.recover(randomBytes(32), 0, 5n, 1n), null);
 		const before = told.length;
 		await clock.advance(10_000);
 		await until("another thread", () => told.length > before);
-		assert.equal(told.at(-1), "signatures have a thread of their own");
+		assert.equal(told.at(-1), "signature thread started");
 	});
 }
 

@@ -1,5 +1,6 @@
-// How long a slot is, learnt from heads on a clock that the test moves: chains of all lengths, with missed slots, pauses, bursts and
-// reorganisations, changes while it runs, and the timestamp of the next block.
+// How long a slot is, learnt from heads on a clock that the test moves: chains of all lengths, with
+// missed slots, pauses, bursts and reorganisations, changes while it runs, and the timestamp of the
+// next block.
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";

@@ -1,5 +1,6 @@
-// The transaction decoder: each rule of the encoding broken in each type that has it, values just within the rules, both forms of
-// blob sidecars, random transactions compared with ethers, and damaged ones.
+// The transaction decoder: each rule of the encoding broken in each type that has it, values just
+// within the rules, both forms of blob sidecars, random transactions compared with ethers, and
+// damaged ones.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// Facts of a transaction alone: gas and cost, whether it is a self-transfer, its JSON, and the meaning of its stage for the user.
+// Facts of a transaction alone: gas and cost, whether it is a self-transfer, its JSON, and the
+// meaning of its stage for the user.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -190,7 +191,7 @@ test("an expired transaction whose last simulation failed says so, and what help
 	const { reason, nextStep } = stageReport("EXPIRED");
 	assert.deepEqual(
 		[reason, nextStep],
-		["no block took it in time", "send it again, with a higher priority fee"],
+		["no block included it in time", "send it again, with a higher priority fee"],
 	);
 });
 

@@ -1,5 +1,5 @@
-// Event streams over a real server with a manual clock: what is sent, their duration and number, slow readers, and that nothing of
-// them is left over or delays a stop.
+// Event streams over a real server with a manual clock: what is sent, their duration and number,
+// slow readers, and that nothing of them is left over or delays a stop.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";
@@ -109,7 +109,10 @@ test("a stream ends after half an hour", async () => {
 	await stop();
 });
 
-/** Streams without a server. `ended`: the number of each that has ended, in the order in which they were opened. */
+/**
+ * Streams without a server. `ended`: the number of each that has ended, in the order in which they
+ * were opened.
+ */
 function withoutServer() {
 	const streams = new EventStreams({ clock: new ManualClock() });
 	const ends: (() => void)[] = [];
@@ -191,7 +194,7 @@ test("a failure that will pass is a stream with its reason, which ends, where a 
 		const { "content-type": type, "x-more": more, "retry-after": retryAfter, vary } = reader.headers;
 		const head = [reader.status, type, more, retryAfter, vary];
 		assert.deepEqual(head, [200, "text/event-stream; charset=utf-8", "1", undefined, "accept"], path);
-		assert.equal(reader.text, "retry: 7000\n\n: no core can be reached\n\n", path);
+		assert.equal(reader.text, "retry: 7000\n\n: no core reachable\n\n", path);
 	}
 	for (const [path, accept] of [
 		[`/tx/${hash}`, "text/event-stream"],

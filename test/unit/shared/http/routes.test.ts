@@ -1,4 +1,5 @@
-// Which route answers a verb and path, preflights, POST routes and default headers; the last two over real connections.
+// Which route answers a verb and path, preflights, POST routes and default headers; the last two
+// over real connections.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -39,7 +40,8 @@ const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: strin
 	["serving", "OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
 	["serving", "OPTIONS", "*", "204 GET, HEAD, POST, OPTIONS"],
 	["proxying", "OPTIONS", "*", "204 GET, HEAD, POST, OPTIONS"],
-	// Requests on other paths are proxied, except preflights; requests to a route never are, since they may hold a token.
+	// Requests on other paths are proxied, except preflights; requests to a route never are, since
+	// they may hold a token.
 	["proxying", "POST", "/fast", "rpc"],
 	["proxying", "GET PUT", "/fast", "405 POST, OPTIONS"],
 	["proxying", "GET HEAD", "/tx/a", '/tx/{hash} {"hash":"a"}'],

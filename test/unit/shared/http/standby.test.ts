@@ -1,5 +1,5 @@
-// The standby that listens until the server takes over its port, connections and held requests. Real connections and a real
-// server, with a manual clock.
+// The standby that listens until the server takes over its port, connections and held requests.
+// Real connections and a real server, with a manual clock.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,4 +1,5 @@
-// Tests how one request to an upstream ends, on real connections: how its answer may come, and what each fault is told as.
+// Tests how one request to an upstream ends, on real connections: how its answer may come, and what
+// each fault is told as.
 
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -157,7 +158,7 @@ test("a request that may no longer be sent when its turn comes is not written", 
 	may = false;
 	waiting[0]?.();
 	assert.equal((await first).text, BODY);
-	assert.deepEqual(await second, ["withheld", undefined]);
+	assert.deepEqual(await second, ["unsent", undefined]);
 	assert.equal(requests, 1);
 });
 

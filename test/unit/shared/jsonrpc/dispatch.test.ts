@@ -1,5 +1,5 @@
-// The dispatcher: reading bodies, results and errors, batches and their order, limits, and results that must be waited for. Details
-// of our own faults never leave the process.
+// The dispatcher: reading bodies, results and errors, batches and their order, limits, and results
+// that must be waited for. Details of our own faults never leave the process.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

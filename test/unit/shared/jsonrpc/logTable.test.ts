@@ -1,4 +1,5 @@
-// The logs of a block by filter: the same as by looking at each, in the node's own words, whether it is read as text or parsed.
+// The logs of a block by filter: the same as by looking at each, in the node's own words, whether
+// it is read as text or parsed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Methods: checked parameters and error messages, what each schema accepts and refuses, and the timeout and errors of
-// eth_sendRawTransactionSync.
+// Methods: checked parameters and error messages, what each schema accepts and refuses, and the
+// timeout and errors of eth_sendRawTransactionSync.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

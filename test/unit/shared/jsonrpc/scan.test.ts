@@ -1,4 +1,5 @@
-// The scan of a body against JSON.parse, on random texts: where the entries of a batch begin and end, and the digits of ids.
+// The scan of a body against JSON.parse, on random texts: where the entries of a batch begin and
+// end, and the digits of ids.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// The folder of the embedded store: what is left there by others, who may write it, and what must be on disk before LMDB opens.
+// The folder of the embedded store: what is left there by others, who may write it, and what must
+// be on disk before LMDB opens.
 
 import assert from "node:assert/strict";
 import {
@@ -53,7 +54,7 @@ test("a folder that may be written but not closed to others is taken, with a war
 	if (process.getuid?.() === 0) newFolder("shared", 0o777);
 	else symlinkSync("/tmp", folder);
 	asUser(() => makeFolder(folder, log));
-	assert.deepEqual(warnings, ["DATA_DIR can't be closed to other users of this machine"]);
+	assert.deepEqual(warnings, ["could not close DATA_DIR to other users of this machine"]);
 });
 
 test("a folder that may not be written is refused with its path, its owner, and the command that mends it", () => {

@@ -20,7 +20,10 @@ test("after a failed write nothing is written until a trial write succeeds", asy
 	rmSync(folder, { recursive: true });
 });
 
-/** What is told of a small volume: written to until it is full, with more room, and one that is too small from the beginning. */
+/**
+ * What is told of a small volume: written to until it is full, with more room, and one that is too
+ * small from the beginning.
+ */
 const FILLED = `
 	const texts = [];
 	const log = createLogger("info", "relay", { write: (text) => void texts.push(JSON.parse(text)) });
@@ -81,7 +84,7 @@ test("a small volume that becomes full is told with its path, size, what is free
 		texts.map(({ msg, reason }) => [msg, reason]),
 		[
 			["DATA_DIR can't be written", `${place}/relay: ${trouble}`],
-			["DATA_DIR is written again", undefined],
+			["DATA_DIR can be written again", undefined],
 		],
 	);
 });

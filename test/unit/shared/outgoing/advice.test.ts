@@ -1,4 +1,5 @@
-// Tests what an operator is told of an upstream that gives no answer: each kind has its sentence, and nothing secret is in one.
+// Tests what an operator is told of an upstream that gives no answer: each kind has its sentence,
+// and nothing secret is in one.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +9,7 @@ const CASES: readonly (readonly [Symptom, RegExp | null])[] = [
 	[{ status: 401 }, /^HTTP 401: .*key or password in X_URL$/],
 	[{ status: 403, type: "text/html" }, /^HTTP 403: .*key in X_URL.*allowed addresses$/],
 	[{ status: 404 }, /^HTTP 404: .*path of X_URL$/],
-	[{ status: 418 }, /^HTTP 418: no JSON-RPC/],
+	[{ status: 418 }, /^HTTP 418: not JSON-RPC/],
 	[{ status: 429 }, /^HTTP 429: the quota/],
 	[{ status: 502, type: "text/html" }, /^HTTP 502: it, or a proxy in front of it, has failed$/],
 	[{ status: 508 }, /^HTTP 508: .*X_URL leads back to boost itself$/],
@@ -18,7 +19,7 @@ const CASES: readonly (readonly [Symptom, RegExp | null])[] = [
 	[{ status: 307 }, /^HTTP 307: a redirect, which is not followed/],
 	[{ status: 302, location: "mailto:key@a.example" }, /^HTTP 302: a redirect, which/],
 	[{ status: 200, type: "text/html; charset=utf-8" }, /^HTTP 200: a web page, .*host and path of X_URL$/],
-	[{ status: 200, type: "application/json" }, /^HTTP 200: no JSON-RPC: .* X_URL$/],
+	[{ status: 200, type: "application/json" }, /^HTTP 200: not JSON-RPC: .* X_URL$/],
 	[{ status: 200, encoding: "zstd" }, /^HTTP 200: it compresses its answers/],
 	[{ reason: "ECONNREFUSED" }, /^nothing listens there: .*port of X_URL right/],
 	[{ reason: "ENOTFOUND" }, /^no such name: .*X_URL$/],

@@ -1,4 +1,5 @@
-// Tests what leaves and comes back over HTTP: the client's name, answers that are compressed without being asked, and bombs.
+// Tests what leaves and comes back over HTTP: the client's name, answers that are compressed
+// without being asked, and bombs.
 
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";

@@ -1,4 +1,5 @@
-// How a request to an upstream ends: there is exactly one result, and `sent` is false only if no byte was sent.
+// How a request to an upstream ends: there is exactly one result, and `sent` is false only if no
+// byte was sent.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -32,7 +33,10 @@ const encodedText = (encoding: string, body: Buffer): Buffer => {
 	return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), body]);
 };
 
-/** What the upstream writes, whether it then closes, and the result. Faults of the wire are in test/faults. */
+/**
+ * What the upstream writes, whether it then closes, and the result. Faults of the wire are in
+ * test/faults.
+ */
 const ENDS: readonly (readonly [string, string | Buffer, boolean, object])[] = [
 	["an end without a byte", "", true, failed("reset", true)],
 	[
@@ -144,14 +148,14 @@ test("what may not be sent any more when a connection is free is withheld, and t
 	const check = { shouldSend: () => may };
 	const first = client.request({ ...post(LONG_MS, '"first"'), check });
 	await upstream.sawRequests(1);
-	const withheld = client.request({ ...post(LONG_MS, '"withheld"'), check });
+	const withheld = client.request({ ...post(LONG_MS, '"unsent"'), check });
 	const last = client.request(post(LONG_MS, '"last"'));
 	may = false;
 	upstream.peers[0]?.socket.write(httpText("1"));
 	await upstream.sawRequests(2);
 	upstream.peers[0]?.socket.write(httpText("2"));
 	assert.equal((await first).kind, "answered");
-	assert.deepEqual(endOf(await withheld), failed("withheld", false));
+	assert.deepEqual(endOf(await withheld), failed("unsent", false));
 	assert.equal((await last).kind, "answered");
 	assert.doesNotMatch(upstream.received, /withheld/);
 	assert.equal(upstream.peers.length, 1, "the connection was kept");

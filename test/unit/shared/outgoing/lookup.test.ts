@@ -1,5 +1,5 @@
-// How the addresses of upstreams are found, on a real name server: a name that nobody answers for holds up no other, and what
-// was found last is used until there is something newer.
+// How the addresses of upstreams are found, on a real name server: a name that nobody answers for
+// holds up no other, and what was found last is used until there is something newer.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

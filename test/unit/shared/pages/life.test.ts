@@ -1,9 +1,11 @@
-// The page of a transaction runs in browsers and imports nothing of ours: the names of stages and events in it are those of the code.
+// The page of a transaction runs in browsers and imports nothing of ours: the names of stages and
+// events in it are those of the code.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { ENDINGS, type Presence } from "../../../../boost-proxy/domain/row.ts";
+import type { Presence } from "../../../../boost-proxy/domain/deliveryState.ts";
+import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { TRANSITIONS } from "../../../../relay/domain/record.ts";
 import { LIVE_STAGES, STAGES } from "../../../../shared/ethereum/statusRecord.ts";
 

@@ -1,4 +1,5 @@
-// Which answers become the page of an error, and what of an operator's or a client's words may stand in a page.
+// Which answers become the page of an error, and what of an operator's or a client's words may
+// stand in a page.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// Fairness between clients: the order and refusal of jobs, and work spread over turns of the event loop.
+// Fairness between clients: the order and refusal of jobs, and work spread over turns of the event
+// loop.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -46,7 +47,9 @@ function settled(): Promise<void> {
 interface Queue {
 	/** Maximum queued jobs. */
 	readonly room?: number;
-	/** The first letter of a name is the client. Added while another client's job uses the only slot. */
+	/**
+	 * The first letter of a name is the client. Added while another client's job uses the only slot.
+	 */
 	readonly jobs: readonly (readonly [name: string, options?: Partial<JobOptions>])[];
 	readonly begun: readonly string[];
 	readonly refused?: readonly string[];

@@ -1,5 +1,5 @@
-// Spans as a collector gets them: parents, samplers, what is dropped, what the log says, and the end. The collector is a real HTTP
-// server.
+// Spans as a collector gets them: parents, samplers, what is dropped, what the log says, and the
+// end. The collector is a real HTTP server.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -34,7 +34,10 @@ async function fixture(t: TestContext, options: Partial<OtlpOptions> = {}, clock
 	return { collector, traces, lines, messages: () => lines.map(({ msg }) => msg) };
 }
 
-/** Which of three submissions come: one without a parent, one of a sampled trace, one of a trace that is not. */
+/**
+ * Which of three submissions come: one without a parent, one of a sampled trace, one of a trace
+ * that is not.
+ */
 const SAMPLERS: readonly (readonly [OtlpOptions["OTEL_TRACES_SAMPLER"], number, readonly string[]])[] = [
 	["always_on", 1, ["root", "sampled", "unsampled"]],
 	["always_off", 1, []],
@@ -122,8 +125,8 @@ test("a collector that refuses costs one line in the log, and another one when i
 	await tell(4);
 	await until("the log says so", () => messages().length > 1);
 	assert.deepEqual(messages(), [
-		"the collector does not take traces: they are dropped",
-		"the collector takes traces again",
+		"trace collector unavailable: dropping traces",
+		"trace collector available again",
 	]);
 	assert.deepEqual([lines[0]?.code, lines[0]?.level], [400, 40]);
 	await traces.close();

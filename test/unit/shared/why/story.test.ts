@@ -1,5 +1,5 @@
-// What `npm run why` says where a real relay comes to it only by a reorganisation, another node or other clients. All else is in
-// test/integration/deploy/why.test.ts.
+// What `npm run why` says where a real relay comes to it only by a reorganisation, another node or
+// other clients. All else is in test/integration/deploy/why.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -29,7 +29,7 @@ const ROWS: readonly (readonly [
 		{ stage: "QUEUED" },
 		[{ type: "queued", at: AT, reason: "behindHeld" }],
 		{},
-		/ It waits: an earlier transaction of its sender is held, and must be sent first\. /,
+		/ It waits: an earlier transaction of its sender is not sent, and must go first\. /,
 	],
 	[
 		{ stage: "QUEUED" },
@@ -76,7 +76,7 @@ const ROWS: readonly (readonly [
 		{ ...stageReport("BROADCAST", { exposed: { block: 6, depth: 1 } }) },
 		[{ type: "reorged", at: AT, block: 6 }],
 		{},
-		/ Block 6, which had it or its nonce, has left the chain\. It was seen in block 6, which is gone, so it is public: /,
+		/ Block 6, which contained it or used its nonce, has left the chain\. It was seen in block 6, which has left the chain, so it is public: /,
 	],
 	[{ stage: "HELD" }, [], {}, / What to do: restart the relay; boost then sends it there by itself\.$/],
 	[

@@ -1,5 +1,5 @@
-// mev_sendBundle, eth_sendBundle and eth_cancelBundle on a fake market: plain bundles, bids, refunds, refusals, and the order in a
-// batch.
+// mev_sendBundle, eth_sendBundle and eth_cancelBundle on a fake market: plain bundles, bids,
+// refunds, refusals, and the order in a batch.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Tests eth_callMany's parameters on a fake port: both shapes are read, defaults filled in, what is wrong refused by
-// name.
+// Tests eth_callMany's parameters on a fake port: both shapes are read, defaults filled in, what is
+// wrong refused by name.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -37,7 +37,7 @@ const REFUSED: readonly (readonly [readonly unknown[], string])[] = [
 	[[{ ...SIGNED, txs: [`${RAW}00`] }], "bundle.txs[0]: rlp: "],
 	[[{ ...SIGNED, blockNumber: "latest" }], "bundle.blockNumber: expected a 0x hex number"],
 	[[{ ...SIGNED, timestamp: "0x1" }], "bundle.timestamp: expected whole seconds"],
-	[[SIGNED, { blockNumber: "0x1" }], "context: expected nothing beside signed transactions"],
+	[[SIGNED, { blockNumber: "0x1" }], "context: expected none with signed transactions"],
 	[
 		[Array(17).fill({ transactions: [] })],
 		"bundle: expected an object of signed transactions, or an array of 1 to 16 bundles of calls",

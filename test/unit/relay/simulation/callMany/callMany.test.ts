@@ -1,4 +1,5 @@
-// The refusals of eth_callMany, and its errors for a node that is slow, fails or lacks a method, on a scripted node.
+// The refusals of eth_callMany, and its errors for a node that is slow, fails or lacks a method, on
+// a scripted node.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -31,7 +32,7 @@ async function refusal(promise: Promise<unknown>): Promise<[string, string, unkn
 
 const UNAVAILABLE = [
 	"internal",
-	"internal error: the node can't be asked now, try again",
+	"internal error: the node is unavailable, try again",
 	{ reason: "node unavailable" },
 ];
 

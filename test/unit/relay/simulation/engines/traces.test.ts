@@ -1,4 +1,5 @@
-// Reading traces: prestateTracer's changes as overrides, which logs are a contract's, and what an address received by frames.
+// Reading traces: prestateTracer's changes as overrides, which logs are a contract's, and what an
+// address received by frames.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Errors with the exact messages of geth, reth, Nethermind, providers and anvil: each gets its code and the relay's own message,
-// without the node's text.
+// Errors with the exact messages of geth, reth, Nethermind, providers and anvil: each gets its code
+// and the relay's own message, without the node's text.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

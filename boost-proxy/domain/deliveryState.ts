@@ -1,0 +1,66 @@
+// The delivery state of a transaction at an upstream. Most rows have one of a few states, which are
+// interned.
+
+import type { UpstreamName } from "./request.ts";
+
+/**
+ * Whether an upstream has it. `given`: a client's request sent it and got no verdict; it counts as
+ * `has` until the upstream denies having it. `unanswered`: the reconciler sent it and got no
+ * verdict; it is sent again until there is one. `has`: acknowledged. `lost`: acknowledged once,
+ * unknown there now. `rejected`: by a verdict; it may be sent again later. `abandoned`: the
+ * upstream has given it up or cancelled it, and never gets it again.
+ */
+export const PRESENCES = ["absent", "given", "unanswered", "has", "lost", "rejected", "abandoned"] as const;
+export type Presence = (typeof PRESENCES)[number];
+
+/** A row's delivery state at one upstream. */
+export interface DeliveryState {
+	readonly presence: Presence;
+	/** When it may be sent there again, in monotonic ms. */
+	readonly retryAt: number;
+	/** The health epoch in which `retryAt` is valid; null: in all. See `Moment` of row.ts. */
+	readonly epoch: number | null;
+	/** Failed deliveries in a row, in this epoch. */
+	readonly faults: number;
+	/** The upstream has an earlier one of the nonce and must get this one as its replacement. */
+	readonly replacementPending: boolean;
+	/** The user ended it. The upstream may have it and must still receive the cancel. */
+	readonly cancelPending: boolean;
+}
+
+/** The states at each upstream. */
+export type DeliveryStates = Readonly<Record<UpstreamName, DeliveryState>>;
+
+export const ABSENT: DeliveryState = Object.freeze({
+	presence: "absent",
+	retryAt: 0,
+	epoch: null,
+	faults: 0,
+	replacementPending: false,
+	cancelPending: false,
+});
+
+// Most rows use one of these few states, which saves memory.
+export const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has" });
+const GIVEN: DeliveryState = Object.freeze({ ...ABSENT, presence: "given" });
+const SHARED = [ABSENT, HAS, GIVEN];
+const SHARED_PAIRS: readonly DeliveryStates[] = [
+	{ relay: HAS, fallback: ABSENT },
+	{ relay: ABSENT, fallback: HAS },
+	{ relay: GIVEN, fallback: ABSENT },
+	{ relay: ABSENT, fallback: ABSENT },
+].map((at) => Object.freeze(at));
+
+/** The states at both upstreams, interned where possible. */
+export function statesAt(relay: DeliveryState, fallback: DeliveryState): DeliveryStates {
+	const at = { relay: interned(relay), fallback: interned(fallback) };
+	return SHARED_PAIRS.find((one) => one.relay === at.relay && one.fallback === at.fallback) ?? at;
+}
+
+function interned(one: DeliveryState): DeliveryState {
+	if (one.faults > 0 || one.epoch !== null || one.replacementPending || one.cancelPending) return one;
+	return SHARED.find(({ presence, retryAt }) => presence === one.presence && retryAt === one.retryAt) ?? one;
+}
+
+/** No upstream has it, or had it. */
+export const NOWHERE = statesAt(ABSENT, ABSENT);
