@@ -37,6 +37,8 @@ export function readinessChecks(
 			const { local, remote } = core;
 			if (local !== null) return local.needs.check(name);
 			if (remote !== null) {
+				if (!core.isFed)
+					return verdict(false, "reading the transactions that were shared before from the core");
 				try {
 					return (await core.run(core_check, [name], OWN_CALL)) as CheckResult;
 				} catch (thrown) {

@@ -3,7 +3,7 @@
 // go to this process's clients, each once, even if the core changes.
 
 import type { Client } from "../../shared/client.ts";
-import { type Clock, pause } from "../../shared/clock.ts";
+import { type Clock, inSlices, pause } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { oneResult, type Results } from "../../shared/http/notifications.ts";
@@ -16,7 +16,17 @@ import { timedOut } from "../../shared/syncWaits.ts";
 import type { Traces } from "../../shared/tracing/traces.ts";
 import { FROM_CORE, PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
-import { FEED, FOLLOW, type FollowTopic, LEAVE_MS, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
+import {
+	FEED,
+	FEED_PAGE,
+	type FeedStart,
+	FOLLOW,
+	type FollowTopic,
+	LEAVE_MS,
+	NO_CORE,
+	NO_NEWS,
+	UNFOLLOW,
+} from "./messages.ts";
 import { ReportedTopics } from "./reportedTopics.ts";
 
 /** A method of the core. */
@@ -81,8 +91,11 @@ export class Core<Needs> {
 	 * core's term, because the number of a term may come twice.
 	 */
 	readonly #published = recentlyUsed<string>(REMEMBERED);
-	/** The last news of the feed: its number and the secret of its term. */
-	#last: { readonly secret: string; readonly number: number } | null = null;
+	/**
+	 * The feed of the term with this secret: the number of its last news, and whether everything
+	 * before them was received. Null if there is none.
+	 */
+	#feed: { readonly secret: string; number: number; isComplete: boolean } | null = null;
 	readonly #followed = new ReportedTopics();
 	#ownSecret: string | null = null;
 	/** Topics that clients wait to follow, and the number of these clients. */
@@ -106,6 +119,11 @@ export class Core<Needs> {
 	/** The connection to the core in another process; null without one. */
 	get remote(): CoreLink | null {
 		return this.#link;
+	}
+
+	/** Whether this process has received all transactions that are shared now. */
+	get isFed(): boolean {
+		return this.#local !== null || this.#feed?.isComplete === true;
 	}
 
 	/**
@@ -207,7 +225,9 @@ export class Core<Needs> {
 		this.#link?.close();
 		this.#link = null;
 		this.#changed();
-		for (const { hash, text } of local.shared()) this.#publish(local.term?.secret ?? "", NO_NEWS, hash, text);
+		await inSlices(local.shared(), this.#dependencies.clock, ({ hash, text }) =>
+			this.#publish(local.term?.secret ?? "", NO_NEWS, hash, text),
+		);
 		for (const topic of this.#followed.topics()) {
 			// If the topic can't be read, its subscribers receive its next change.
 			await readTopic(local, topic, (current) => this.#tellAgain(topic, current)).catch(() => {});
@@ -262,7 +282,7 @@ export class Core<Needs> {
 			onShared: (number, hash, text) => {
 				// The next connection repeats everything that an ended connection still delivers.
 				if (this.#link?.holder !== holder) return;
-				if (number !== NO_NEWS) this.#last = { secret: holder.secret, number };
+				if (number !== NO_NEWS && this.#feed !== null) this.#feed.number = number;
 				this.#publish(holder.secret, number, hash, text);
 			},
 			onNews: (topic, text) => {
@@ -281,15 +301,29 @@ export class Core<Needs> {
 		this.#link?.close();
 		this.#link = link;
 		this.#followed.coreChanged();
-		const since = this.#last?.secret === secret ? this.#last.number : null;
-		const got = (number: unknown): void => {
-			this.#last = { secret, number: Number(number) };
-		};
-		link.ask(FEED, [since], got);
+		const known = this.#feed?.secret === secret && this.#feed.isComplete ? this.#feed.number : null;
+		this.#feed = { secret, number: known ?? 0, isComplete: false };
+		link.ask(FEED, [known], (start) => this.#feedStarted(link, start as FeedStart));
 		for (const topic of this.#followed.topics()) {
 			link.ask(FOLLOW, [topic], (current) => this.#tellAgain(topic, current as readonly unknown[]));
 		}
 		this.#changed();
+	}
+
+	#feedStarted(link: CoreLink, { news, isComplete }: FeedStart): void {
+		if (this.#link !== link || this.#feed === null) return;
+		this.#feed.number = news;
+		this.#feed.isComplete = isComplete;
+		if (!isComplete) this.#readPage(link);
+	}
+
+	/** Reads the transactions that were shared before, a page at a time. */
+	#readPage(link: CoreLink): void {
+		link.ask(FEED_PAGE, [], (isLast) => {
+			if (this.#link !== link || this.#feed === null) return;
+			if (isLast === true) this.#feed.isComplete = true;
+			else this.#readPage(link);
+		});
 	}
 
 	async #runSoon(

@@ -16,6 +16,8 @@ import {
 	type CallMessage,
 	errorMessage,
 	FEED,
+	FEED_PAGE,
+	type FeedStart,
 	FOLLOW,
 	type FollowTopic,
 	feedMessage,
@@ -61,8 +63,10 @@ interface EdgeServerDependencies {
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** How long a call with a later result may take, in ms: as long as the edge's request. */
 const LATER_MS = 28_000;
-/** News of the feed that are kept for edges that reconnect. */
-const KEPT_NEWS = 4_096;
+/** Bytes of the feed's news that are kept for edges that reconnect. */
+const KEPT_BYTES = 8 * 1024 * 1024;
+/** Bytes of a page of shared transactions, unless one has more. */
+const PAGE_BYTES = 256 * 1024;
 const TEXT = { binary: false };
 
 /** All edges of the core. */
@@ -81,6 +85,7 @@ export class EdgeServer {
 	#service: CoreService | null = null;
 	/** The last news of the feed, oldest first; the last one has the number `#news`. */
 	readonly #kept: Buffer[] = [];
+	#keptBytes = 0;
 	#news = 0;
 
 	/** Edges must present `secret`. */
@@ -115,7 +120,8 @@ export class EdgeServer {
 				websocket,
 				{ ...this.#dependencies, service },
 				{
-					since: (since) => this.#since(since),
+					missed: (since) => this.#missed(since),
+					all: () => this.#all(),
 					news: () => this.#news,
 					onClose: () => void this.#edges.delete(edge),
 				},
@@ -129,7 +135,8 @@ export class EdgeServer {
 		this.#news += 1;
 		const message = feedMessage(this.#news, hash, text);
 		this.#kept.push(message);
-		if (this.#kept.length > KEPT_NEWS) this.#kept.shift();
+		this.#keptBytes += message.length;
+		while (this.#keptBytes > KEPT_BYTES) this.#keptBytes -= this.#kept.shift()?.length ?? 0;
 		for (const edge of this.#edges) edge.tell(message);
 	}
 
@@ -143,15 +150,17 @@ export class EdgeServer {
 	}
 
 	/**
-	 * The messages of the feed that an edge has missed since `since`, the number of its last news.
-	 * If `since` is null or too old, all transactions that are shared now.
+	 * The news that an edge has missed since `since`, the number of its last news. Null if `since`
+	 * is null or too old.
 	 */
-	*#since(since: number | null): Iterable<Buffer> {
+	#missed(since: number | null): readonly Buffer[] | null {
 		const first = this.#news - this.#kept.length + 1;
-		if (since !== null && since <= this.#news && since + 1 >= first) {
-			yield* this.#kept.slice(since + 1 - first);
-			return;
-		}
+		if (since === null || since > this.#news || since + 1 < first) return null;
+		return this.#kept.slice(since + 1 - first);
+	}
+
+	/** All transactions that are shared now. */
+	*#all(): Generator<Buffer> {
 		for (const { hash, text } of this.#service?.shared() ?? []) yield feedMessage(NO_NEWS, hash, text);
 	}
 }
@@ -162,8 +171,9 @@ interface EdgeDependencies extends EdgeServerDependencies {
 
 /** The functions of the feed that an edge uses. */
 interface Feed {
-	/** See `#since` of {@link EdgeServer}. */
-	readonly since: (since: number | null) => Iterable<Buffer>;
+	/** See `#missed` and `#all` of {@link EdgeServer}. */
+	readonly missed: (since: number | null) => readonly Buffer[] | null;
+	readonly all: () => Iterator<Buffer>;
 	/** The number of the last news. */
 	readonly news: () => number;
 	readonly onClose: () => void;
@@ -182,8 +192,10 @@ class Edge {
 	#lastSignAt: number;
 	/** See ACCEPT_PART; in ms. */
 	readonly #acceptMs: number;
-	/** Whether the edge receives the feed; true once it has received the missed messages. */
+	/** Whether the edge receives the feed's news. */
 	#isFed = false;
+	/** The shared transactions that the edge has still to read; null if there are none. */
+	#pages: Iterator<Buffer> | null = null;
 	/** Calls that are accepted and not answered. */
 	#inFlight = 0;
 	/** Ends the wait for the last answers on shutdown; null before. */
@@ -276,6 +288,7 @@ class Edge {
 		try {
 			if (this.#leaving !== null) throw NO_CORE;
 			if (method === FEED) this.#startFeed(id, (params[0] ?? null) as number | null);
+			else if (method === FEED_PAGE) this.#sendPage(id);
 			else if (method === FOLLOW) this.#follow(id, String(params[0])).catch(fail);
 			else if (method === UNFOLLOW) this.#answer(resultMessage(id, this.#unfollow(String(params[0])), 0));
 			else if (method === GONE) {
@@ -302,15 +315,33 @@ class Edge {
 		if (this.#inFlight === 0) this.#leaving?.abort();
 	}
 
-	/**
-	 * Sends the messages that the edge has missed, and from then on all new ones. Answers the
-	 * number of the last news.
-	 */
+	/** Sends the news that the edge has missed, if they are kept, and from then on all new ones. */
 	#startFeed(id: number, since: number | null): void {
-		for (const message of this.#feed.since(since)) this.#write(message);
+		const missed = this.#feed.missed(since);
+		for (const message of missed ?? []) this.#write(message);
+		this.#pages = missed === null ? this.#feed.all() : null;
 		this.#isFed = true;
-		this.#answer(resultMessage(id, this.#feed.news(), 0));
+		const start: FeedStart = { news: this.#feed.news(), isComplete: missed !== null };
+		this.#answer(resultMessage(id, start, 0));
 		// Flushes now, since later news must follow this answer.
+		this.#flush();
+	}
+
+	/**
+	 * Sends the next page of shared transactions, and answers whether it was the last one. The edge
+	 * asks for the next one when it has read this one, so that a large feed neither blocks the
+	 * event loop nor fills the connection.
+	 */
+	#sendPage(id: number): void {
+		for (let bytes = 0; this.#pages !== null && bytes < PAGE_BYTES; ) {
+			const { value, done } = this.#pages.next();
+			if (done === true) this.#pages = null;
+			else {
+				this.#write(value);
+				bytes += value.length;
+			}
+		}
+		this.#answer(resultMessage(id, this.#pages === null, 0));
 		this.#flush();
 	}
 

@@ -29,10 +29,28 @@ export const NO_CORE = new RpcError("unavailable", "internal error: no core reac
 });
 
 /**
- * Methods of the connection itself: follow a topic, stop following it, and get the feed. The last
+ * Methods of the connection itself: follow a topic, stop following it, get the feed (see
+ * {@link FeedStart}), and get the next page of the transactions that were shared before. The last
  * one reports that the client of a call with a later result has gone.
  */
-export const [FOLLOW, UNFOLLOW, FEED, GONE] = ["core_follow", "core_unfollow", "core_feed", "core_gone"];
+export const [FOLLOW, UNFOLLOW, FEED, FEED_PAGE, GONE] = [
+	"core_follow",
+	"core_unfollow",
+	"core_feed",
+	"core_feedPage",
+	"core_gone",
+];
+
+/** The answer to {@link FEED}: the feed's news arrive from now on. */
+export interface FeedStart {
+	/** The number of the last news. */
+	readonly news: number;
+	/**
+	 * Whether the edge has received everything that it missed. If not, it must read all pages:
+	 * {@link FEED_PAGE} sends some transactions, and answers whether they were the last.
+	 */
+	readonly isComplete: boolean;
+}
 
 /**
  * Follows a topic. `begin` gets the current results, as JSON values. `tell` gets each later one, as

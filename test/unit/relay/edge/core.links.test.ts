@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
-import { EDGE_PATH } from "../../../../relay/domain/endpoints.ts";
+import { EDGE_PATH, PENDING_TRANSACTIONS } from "../../../../relay/domain/endpoints.ts";
 import { Core } from "../../../../relay/edge/core.ts";
 import { CoreLink } from "../../../../relay/edge/coreLink.ts";
 import { type CoreService, EdgeServer } from "../../../../relay/edge/edgeServer.ts";
@@ -37,7 +37,12 @@ const PATIENT = { clock: systemClock, timeoutMs: 20_000 };
 const timeoutOf = (clock: Clock): number => (clock === systemClock ? PATIENT.timeoutMs : 1_000);
 
 /** The core's side. `call` does what it is asked. */
-async function startCore(t: TestContext, call: CoreService["call"] = () => null, clock: Clock = systemClock) {
+async function startCore(
+	t: TestContext,
+	call: CoreService["call"] = () => null,
+	clock: Clock = systemClock,
+	shared: CoreService["shared"] = () => [],
+) {
 	const hub = newHub();
 	const edges = new EdgeServer({ secret: SECRET }, { clock, timeoutMs: timeoutOf(clock), log });
 	const following = new Set<() => void>();
@@ -53,7 +58,7 @@ async function startCore(t: TestContext, call: CoreService["call"] = () => null,
 			begin([]);
 			return ended;
 		},
-		shared: () => [],
+		shared,
 	});
 	const server = createServer().on("upgrade", (request, socket, head) =>
 		edges.upgrade(request, socket, head),
@@ -222,4 +227,68 @@ test("an edge that gives no sign, and one that talks nonsense, are cut off", asy
 	assert.equal(edges.size, 1);
 	await clock.advance(1_000);
 	await until("it is cut off", () => edges.size === 0);
+});
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** `count` shared transactions of `bytes` each. */
+function* sharedOf(count: number, bytes: number, onRead: () => void = () => {}) {
+	for (let i = 0; i < count; i++) {
+		onRead();
+		const hash = `0x${String(i).padStart(64, "0")}`;
+		yield { hash, text: JSON.stringify({ hash, input: "f".repeat(bytes) }) };
+	}
+}
+
+test("an edge reads a large feed a page at a time, and has all of it before it is ready", async (t) => {
+	// More than a connection may leave unread.
+	const [count, bytes] = [70, MIB];
+	let read = 0;
+	const shared = () =>
+		sharedOf(count, bytes, () => {
+			read += 1;
+		});
+	const { holder } = await startCore(t, undefined, systemClock, shared);
+	const { core, hub, ask } = await startEdge(t, holder);
+	const seen: { readonly read: number; readonly received: number }[] = [];
+	let received = 0;
+	const listener = new Listener();
+	hub.subscribe(listener, PENDING_TRANSACTIONS);
+	while (!core.isFed) {
+		await ask();
+		received = listener.results.length;
+		seen.push({ read, received });
+	}
+	await until("all are received", () => listener.results.length === count);
+	const ahead = Math.max(...seen.map((one) => (one.read - one.received) * bytes));
+	assert.ok(ahead <= 3 * MIB, `${ahead} bytes ahead of the edge`);
+	assert.ok(seen.length > 20, "other calls are answered between pages");
+});
+
+test("news that were missed are sent again up to 8 MiB; after more, all that is shared now is read", async (t) => {
+	for (const [count, isAllRead] of [
+		[60, false],
+		[70, true],
+	] as const) {
+		let reads = 0;
+		const shared = () => {
+			reads += 1;
+			return sharedOf(1, 10);
+		};
+		const { edges, holder } = await startCore(t, undefined, systemClock, shared);
+		const { core, hub } = await startEdge(t, holder);
+		await until("the edge has what was shared before", () => core.isFed);
+		const listener = new Listener();
+		hub.subscribe(listener, PENDING_TRANSACTIONS);
+		core.remote?.close();
+		await until("it is disconnected", () => edges.size === 0 && core.remote === null);
+		for (const { hash, text } of sharedOf(count, 128 * KIB)) edges.shared(`0x1${hash.slice(3)}`, text);
+		const link = await CoreLink.open(holder, { ...core.linkEvents(holder), ...PATIENT });
+		assert.ok(link !== null);
+		core.connect(link);
+		t.after(() => link.close());
+		await until("it has what it missed", () => (isAllRead ? core.isFed : listener.results.length === count));
+		assert.equal(reads, isAllRead ? 2 : 1);
+	}
 });

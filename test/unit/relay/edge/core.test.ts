@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Core, type LocalCore } from "../../../../relay/edge/core.ts";
 import type { CoreLink } from "../../../../relay/edge/coreLink.ts";
+import type { FeedStart } from "../../../../relay/edge/messages.ts";
 import type { Results } from "../../../../shared/http/notifications.ts";
 import type { Holder } from "../../../../shared/kv/postgres/holder.ts";
 import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
@@ -72,7 +73,10 @@ test("a term of the same number with another secret is another one: its feed beg
 	const { core, told, link } = coreOf();
 	const asked: unknown[] = [];
 	const connect = (to: Holder) => {
-		const ask = (_name: string, params: unknown) => void asked.push(params);
+		const ask = (_name: string, params: unknown, answered: (start: FeedStart) => void): void => {
+			asked.push(params);
+			answered({ news: 4, isComplete: true });
+		};
 		core.connect({ ...link, ask, holder: to } as unknown as CoreLink);
 		core.linkEvents(to).onShared(5, "0xaa", '"0xaa"');
 	};
