@@ -7,6 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { isIP, SocketAddress } from "node:net";
 import { parseAddress, parseHash } from "./ethereum/hex.ts";
 import type { BodyVerification } from "./ethereum/signatures.ts";
+import type { Recovered } from "./ethereum/transaction.ts";
 import { RpcError } from "./jsonrpc/errors.ts";
 
 export interface Client {
@@ -312,6 +313,25 @@ export function identify(
 	const text = `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`;
 	const signatureError = new RpcError("invalidRequest", text);
 	return { client: clientFrom(from, null, readSignature), signatureError };
+}
+
+/** The header in which boost gives hash and sender of the transaction that its request submits. */
+export const TRANSACTION = "x-boost-transaction";
+
+/** The value of {@link TRANSACTION}. */
+export function transactionHeader({ hash, from }: Recovered): string {
+	return `${hash} ${from}`;
+}
+
+/**
+ * Hash and sender of the transaction that the request submits, from a process that vouches: it has
+ * recovered them, so that we need not. Undefined from any other sender.
+ */
+export function recoveredBy(headers: IncomingHttpHeaders, { vouched }: ClientAddress): Recovered | undefined {
+	const value = vouched ? headers[TRANSACTION] : undefined;
+	if (typeof value !== "string") return undefined;
+	const [, hash, from] = /^(0x[0-9a-f]{64}) (0x[0-9a-f]{40})$/.exec(value) ?? [];
+	return hash === undefined || from === undefined ? undefined : { hash, from };
 }
 
 /** No spread: this runs for each request. */

@@ -1,8 +1,15 @@
 // Sends requests to one upstream through its breaker, in its dialect. Only our relay gets
 // information about the client.
 
-import { clientHeaders, networkAddress, READ_SIGNATURE } from "../../shared/client.ts";
+import {
+	clientHeaders,
+	networkAddress,
+	READ_SIGNATURE,
+	TRANSACTION,
+	transactionHeader,
+} from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import { REQUEST_ID } from "../../shared/requestId.ts";
@@ -130,7 +137,7 @@ export class HttpUpstream implements Upstream {
 			tx.path,
 			tx.search,
 		);
-		const headers = this.#headers(caller, false);
+		const headers = this.#headers(caller, false, tx);
 		const left = this.#leftOf(deadlineMs);
 		// Our relay takes seconds to verify blobs first. So silence about them proves as little as
 		// silence about a read.
@@ -268,13 +275,21 @@ export class HttpUpstream implements Upstream {
 	 * A third party gets neither the client's headers nor its request's id, only the boost instances
 	 * that the request passed.
 	 */
-	#headers(caller: Caller | null, isUnchanged: boolean): Readonly<Record<string, string>> {
+	#headers(
+		caller: Caller | null,
+		isUnchanged: boolean,
+		submitted: Recovered | null = null,
+	): Readonly<Record<string, string>> {
 		const via = caller?.via ?? null;
 		if (this.dialect !== null) return via === null ? NONE : { via };
 		const headers: Record<string, string> = {};
 		if (via !== null) headers.via = via;
 		const { boostSecret } = this.#options;
-		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
+		if (boostSecret !== undefined) {
+			headers["x-boost-auth"] = boostSecret;
+			// The relay need not recover the sender again.
+			if (submitted !== null) headers[TRANSACTION] = transactionHeader(submitted);
+		}
 		if (caller === null) return headers;
 		if (caller.requestId !== null) headers[REQUEST_ID] = caller.requestId;
 		if (caller.address !== "unknown") Object.assign(headers, clientHeaders(caller.address));

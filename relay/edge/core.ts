@@ -333,7 +333,7 @@ export class Core<Needs> {
 	): Promise<unknown> {
 		const link = await this.#linkSoon();
 		if (link === null) return this.run(method, params, context);
-		const recovered = this.#dependencies.recover(method.name, params);
+		const recovered = context.recovered ?? this.#dependencies.recover(method.name, params);
 		if (recovered === undefined) return link.call(method.name, params, context);
 		const begun = this.#dependencies.clock.monotonic();
 		const result = await this.#submitAt(link, method.name, params, context, recovered);

@@ -80,8 +80,9 @@ export function callContext(
 	life: RequestLife = LASTING,
 	requestId: string | null = null,
 	trace: string | null = null,
+	recovered?: Recovered,
 ): CallContext {
-	return new RequestContext(target, client, origin, connection, message, life, requestId, trace);
+	return new RequestContext(target, client, origin, connection, message, life, requestId, trace, recovered);
 }
 
 /**
@@ -98,6 +99,7 @@ class RequestContext implements CallContext {
 	readonly message: WebsocketMessage | null;
 	readonly requestId: string | null;
 	readonly trace: string | null;
+	readonly recovered: Recovered | undefined;
 	readonly #search: string;
 	#query: URLSearchParams | undefined;
 
@@ -110,6 +112,7 @@ class RequestContext implements CallContext {
 		life: RequestLife,
 		requestId: string | null,
 		trace: string | null,
+		recovered: Recovered | undefined,
 	) {
 		this.transport = connection === null ? "http" : "ws";
 		this.path = target.path;
@@ -120,6 +123,7 @@ class RequestContext implements CallContext {
 		this.message = message;
 		this.requestId = requestId;
 		this.trace = trace;
+		this.recovered = recovered;
 		this.#search = target.search;
 	}
 

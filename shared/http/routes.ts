@@ -3,7 +3,7 @@
 // JSON-RPC over HTTP, and the interface of a proxy.
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { type ClientAddress, identify, type VerifySignature } from "../client.ts";
+import { type ClientAddress, identify, recoveredBy, type VerifySignature } from "../client.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcError } from "../jsonrpc/errors.ts";
 import { type CallContext, callContext, type RequestLife, type RequestTarget } from "./callContext.ts";
@@ -234,10 +234,12 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 		// name a trace: others could have all their requests traced.
 		const { traceparent } = headers;
 		const trace = from.vouched && typeof traceparent === "string" ? traceparent : null;
-		const context = callContext(target, client, origin, null, null, life, requestId, trace);
 		const error = shutdownError ?? unavailable?.() ?? signatureError;
 		const reading = dispatcher.read(body);
 		const read = reading instanceof Promise ? await reading : reading;
+		// Of a batch it would not be known which call submits the transaction.
+		const recovered = "calls" in read && !read.batch ? recoveredBy(headers, from) : undefined;
+		const context = callContext(target, client, origin, null, null, life, requestId, trace, recovered);
 		return httpAnswerOf(await dispatcher.dispatch(read, context, error));
 	};
 }

@@ -141,8 +141,8 @@ const METHODS = [
 		result,
 		handle: (_params, context, script) => {
 			script.who = context;
-			const { transport, path, query, client, origin } = context;
-			return { transport, path, query: Object.fromEntries(query), client, origin };
+			const { transport, path, query, client, origin, recovered } = context;
+			return { transport, path, query: Object.fromEntries(query), client, origin, recovered };
 		},
 	}),
 	define({

@@ -22,7 +22,7 @@ type Counts = Readonly<Record<string, number>>;
 const TIMES = 24;
 const FUNDS = 10n ** 20n;
 const GWEI = 1_000_000_000n;
-const ROUNDS = 4;
+const ROUNDS = 5;
 /** Those of one round; each round has its own, since what an account has pending already counts. */
 const senders = (round: number) => Array.from({ length: TIMES }, (_, i) => testAccount(round * TIMES + i));
 
@@ -143,6 +143,13 @@ test("a submission that is simulated", () =>
 test("a submission to boost", () =>
 	assertCosts(boost, { ...RECOVERED, hashes: 3, parsed: 2, serialized: 2, toOthers: 1, timers: 9 }, () =>
 		submit(boost, 3, "/noreverts"),
+	));
+
+test("a submission to boost, at the relay: boost has hashed it and recovered its sender", () =>
+	assertCosts(
+		relay,
+		{ writes: 1, signatures: 1, hashes: 4, parsed: 4, serialized: 6, toNode: 2, toOthers: 1, timers: 14 },
+		() => submit(boost, 4, "/noreverts"),
 	));
 
 test("a read", () =>

@@ -93,6 +93,26 @@ test("a method gets the path, client and origin of the request", () =>
 		}
 	}));
 
+test("only a trusted proxy gives hash and sender of a transaction, and only for a single call", () =>
+	withTransport({ boostSecret: "s3cret" }, async ({ url }) => {
+		const [hash, from] = [`0x${"ab".repeat(32)}`, `0x${"cd".repeat(20)}`];
+		const boost = { "x-boost-auth": "s3cret", "x-forwarded-for": "9.9.9.9" };
+		const who = entry("test_who");
+		for (const [headers, value, body, expected] of [
+			[boost, `${hash} ${from}`, who, { hash, from }],
+			[boost, `${hash} ${from}`, [who], undefined],
+			[boost, `${hash}`, who, undefined],
+			[boost, `${hash} ${hash}`, who, undefined],
+			[boost, `${hash.toUpperCase()} ${from}`, who, undefined],
+			[{ ...boost, "x-boost-auth": "guess" }, `${hash} ${from}`, who, undefined],
+			[{}, `${hash} ${from}`, who, undefined],
+		] as const) {
+			const { json } = await post(url, body, { ...headers, "x-boost-transaction": value });
+			const [answer] = [json].flat();
+			assert.deepEqual(answer.result.recovered, expected, JSON.stringify([headers, value, body]));
+		}
+	}));
+
 test("a large body above its client's rate limit is refused unread", () =>
 	withTransport({ rps: 1, maxBodyBytes: 300_000, clock: new ManualClock() }, async ({ port, url }) => {
 		const head = { "Content-Type": "application/json", "Content-Length": "200000" };
