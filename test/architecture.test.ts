@@ -30,14 +30,13 @@ const PER_BUNDLE: Allowed = [
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/", "type:boost-proxy/rows/rows.ts"];
 
 const FORKS = ["shared/ethereum/forks.ts", "shared/ethereum/forkSchedule.ts"];
-/** Who may import what, beside its own folder: the first row that fits a path counts. */
+/** The imports that a file may have beside its own folder. The first row that matches its path counts. */
 const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^shared\//, ["shared/"]],
 	[/^relay\/domain\//, ["shared/"]],
-	// The searchers' side: its own folder, and what it stands on.
+	// The searchers' side: its own folder, and the folders below it.
 	[/^relay\/market\//, PER_BUNDLE],
-	// What clients ask is answered by all stages, and the transactions tell builders who must forget
-	// one.
+	// All stages answer clients. The transactions make builders forget one.
 	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/"]],
 	[/^relay\/transactions\//, ["relay/domain/", "shared/", "type:relay/broadcast/"]],
 	// The stages: each its own folder, never each other.
@@ -68,17 +67,13 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	],
 	[/^boost-proxy\/config\.ts$/, [...BOOST, "boost-proxy/dialects/"]],
 	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],
-	// What judges the relay must not be made of it; only the time, command lines and the table of
-	// forks are everybody's.
+	// The dev network judges the relay, so it shares only time, command lines and the table of forks.
 	[/^test\/devnet\/main\.ts$/, ["test/", "relay/", "shared/", "boost-proxy/"]],
 	[/^test\/devnet\//, ["shared/clock.ts", "shared/commandLine.ts", ...FORKS]],
 	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/"]],
 ];
 
-/**
- * Of these folders one file makes the rest: only that one is imported from outside, and of the
- * others their types.
- */
+/** Folders with one file that makes the others. Outside, only that file and types are imported. */
 const DOORS: readonly (readonly [folder: string, door: string])[] = [
 	["relay/transactions/", "relay/transactions/transactions.ts"],
 ];
@@ -87,29 +82,23 @@ const DOORS: readonly (readonly [folder: string, door: string])[] = [
 const REGISTRIES = ["relay/ingress/methods", "relay/simulation/engines"];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
-/**
- * What is run: the two processes, the one that runs both behind one port, and the command that asks
- * them.
- */
+/** The files that are run: each process, the pair behind one port, and `npm run why`. */
 const MAIN = /^(relay\/main|boost-proxy\/(main|pair)|shared\/why\/main)\.ts$/;
 
-/** What others may ask of the pool, as its type for readers says: everything else changes it. */
+/** The methods of the pool for readers. All others change it. */
 const POOL_READS = /PoolReader = Pick<([^>]*)>/
 	.exec(readFileSync(join(ROOT, "relay/transactions/pool.ts"), "utf8"))?.[1]
 	?.match(/\w+(?=")/g);
 
-/** The writer of transactions, and what is not of the relay. */
+/** The writer of transactions, and files outside the relay. */
 const mayChangeTransactions = (path: string) =>
 	!path.startsWith("relay/") || path.startsWith("relay/transactions/");
 
-/** Where all requests to others are made, by undici. */
+/** The file that makes all outgoing requests, by undici. */
 const HTTP_CLIENT = "shared/outgoing/httpClient.ts";
 const ONE_CLIENT = `only ${HTTP_CLIENT} makes requests by undici`;
 
-/**
- * What must not stand in a file's code (texts and comments left out); where it may all the same;
- * the rule.
- */
+/** A pattern that code must not contain, outside texts and comments; the excused files; the rule. */
 const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
 	[
 		/\bprocess\.(env|exit)\b/,
@@ -237,8 +226,8 @@ function widthOf(line: string): number {
 	return line.replaceAll("\t", "  ").length;
 }
 
-/** Made-up files, and what each must be told. */
-const OPENING = "// What it is for.\n";
+/** Made-up files, each with the expected complaint. */
+const OPENING = "// Its purpose.\n";
 const imports = (...names: readonly string[]) =>
 	OPENING + names.map((name) => `import { x } from "${name}";\n`).join("");
 const BROKEN: readonly (readonly [string, string, RegExp])[] = [
@@ -402,7 +391,7 @@ test("the checker leaves sound files alone", () => {
 	for (const [path, text] of SOUND) assert.deepEqual(violations(path, text), [], path);
 });
 
-/** What others ask of transactions without changing one. */
+/** Methods of transactions that change none. */
 const QUESTIONS = [
 	...["record", "archived", "chainOf", "clientOf", "exclusively"],
 	...["cancelLimitRejection", "lastSoftCancellable", "revivableWithSameNonce"],

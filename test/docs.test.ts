@@ -1,5 +1,5 @@
-// What the documents say, held against the code: their tables, lists, commands, links, and that
-// they name no file that is not there.
+// Checks the documents against the code: their tables, lists, commands and links, and that each
+// file that they name exists.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";

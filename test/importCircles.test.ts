@@ -5,7 +5,7 @@ import { posix } from "node:path";
 import { test } from "node:test";
 import { filesOf, importsOf } from "./support/sources.ts";
 
-const OPENING = "// What it is for.\n";
+const OPENING = "// Its purpose.\n";
 const imports = (...names: readonly string[]) =>
 	OPENING + names.map((name) => `import { x } from "${name}";\n`).join("");
 

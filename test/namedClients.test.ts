@@ -100,8 +100,8 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 };
 
 /**
- * What is said of clients: all documents but the one that says what the code is made of, and the
- * one that says what changed.
+ * The documents whose statements about clients are checked: all but the description of the code and
+ * the list of changes.
  */
 const texts = [...documents()].filter(([path]) => !["docs/architecture.md", "CHANGELOG.md"].includes(path));
 const isNamed = (line: string) => CLIENTS.some(([name]) => name.test(line));

@@ -1,7 +1,7 @@
 // `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named,
 // these are all `*.test.ts` but those whose packages must be installed first (`npm run
-// test:metamask`, `npm run test:python`). What takes longer ends in `.nightly.ts`: see nightly.ts.
-// With RELAY_AS=edge the relay of a whole system is an edge, and its core another process; with
+// test:metamask`, `npm run test:python`). Longer tests end in `.nightly.ts`: see nightly.ts. With
+// RELAY_AS=edge the relay of a whole system is an edge, and its core another process; with
 // TEST_STORES=postgres stores are in PostgreSQL (see support/engine.ts).
 
 import { RELAY_AS } from "./support/engine.ts";
@@ -35,7 +35,7 @@ const AS_EDGE = [
 	"test/integration/auction/liveReads.test.ts",
 	"test/integration/auction/repeatedRequests.test.ts",
 ];
-/** Of a browser, whose package and start take a process two seconds. */
+/** Tests in a browser, whose package and start cost a process two seconds. */
 const PAGES = "test/integration/pages/";
 /** Processes at a time. Eight keep two cores busy without a gap, and take as long. */
 const CONCURRENCY = { first: 6, pages: 2, last: 2 };

@@ -17,7 +17,7 @@ const DRAWINGS: readonly (readonly [string, string])[] = [
 /** It holds every example by its name. */
 const EXAMPLES = ["docs/api.md", "test/integration/transport/apiExamples.test.ts"] as const;
 
-/** What a test says that it runs: a block by how it begins, or all in a language. */
+/** A test's claim that it runs a block, given by its beginning, or all blocks of a language. */
 interface Claim {
 	readonly document: string;
 	readonly of: (snippet: Snippet) => boolean;

@@ -1,6 +1,6 @@
-// Where unit tests lie: `test/unit/FOLDER/NAME.test.ts` and `NAME.ASPECT.test.ts` test
-// `FOLDER/NAME.ts`, so that whoever changes a file finds its tests. What holds for several files is
-// a property, and its opening comment begins with that word.
+// The place of unit tests: `test/unit/FOLDER/NAME.test.ts` and `NAME.ASPECT.test.ts` test
+// `FOLDER/NAME.ts`, so that each file's tests are easy to find. A test of several files is a
+// property, and its opening comment begins with that word.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const UNIT = "test/unit/";
-/** What the tests themselves stand on lies in test/, without unit/. */
+/** Sources that belong to the tests themselves are in test/, without unit/. */
 const OF_TESTS = /^(devnet|faults|support)\//;
 const A_TEST = /^test\/unit\/(.+\/)?([^/.]+)(?:\.[^/]+)?\.test\.ts$/;
 

@@ -22,15 +22,15 @@ const ETHER = 10n ** 18n;
  * while a block waits for its simulations, so they are few, and one is sent at a time.
  */
 const MADE = 2;
-/** So long the attacker goes on, in ms. */
+/** Duration of the attack, in ms. */
 const LASTING_MS = 3_000;
 /** A third of the time between mainnet's blocks. */
 const HEAD_EVERY_MS = 4_000;
 /** Anvil and the attacker share the machine with what is measured. */
 const SLACK = 3;
 /**
- * Of the longest turns of the event loops in some rounds the shortest counts: the machine is busy
- * with five processes.
+ * Rounds. The shortest of their longest event loop delays counts: five processes keep the machine
+ * busy.
  */
 const ROUNDS = 3;
 

@@ -65,8 +65,8 @@ async function lyingBids(cheats: readonly Searcher[], target: Signed): Promise<r
 }
 
 /**
- * That the block has the honest backrun right behind its target, that its owner is told so, and
- * that the refund is paid.
+ * Checks that the block has the honest backrun right behind its target, that its owner is notified,
+ * and that the refund is paid.
  */
 async function assertLanded(
 	{ transactions }: { readonly transactions: readonly string[] },
@@ -143,7 +143,7 @@ describe("a backrun that pays 1 wei where it recognises the block, or reverts th
 		readonly target: Target;
 		readonly lie: Placed;
 		readonly honest: Placed;
-		/** Where nobody else bids. */
+		/** The same lie on a target without any other bid. */
 		readonly alone: { readonly target: Target; readonly lie: Placed };
 	}
 	const rows = new Map<string, Row>();
@@ -189,7 +189,7 @@ describe("a backrun that pays 1 wei where it recognises the block, or reverts th
 			await assertLanded(block, target, honest);
 			const paid = String(HONEST_WEI);
 			await auction.becomes(lie.searcher, lie.bundle, { stage: "LOST", reason: null, bid: claimed, paid });
-			// Where nobody else bids it is kept if it pays at all: it has recognised the block.
+			// Without any other bid it is kept if it pays at all: it has recognised the block.
 			const isKept = behind(block.transactions, alone.target) === alone.lie.backrun.hash;
 			assert.equal(isKept, !name.endsWith("it reverts"));
 			const told = isKept ? { stage: "INCLUDED", paid: "1" } : { stage: "LOST" };

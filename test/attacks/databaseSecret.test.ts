@@ -26,7 +26,7 @@ const RESOLVES = `data:text/javascript,${encodeURIComponent(
 
 let server: Server;
 let relay: LaunchedRelay | undefined;
-/** What each connection sent, and whether it has ended. */
+/** The bytes that each connection sent, and whether it has ended. */
 const connections: { bytes: Buffer; ended: boolean }[] = [];
 before(async () => {
 	server = createServer((socket: Socket) => {
@@ -74,7 +74,7 @@ it("the password is not sent to a remote database without TLS", async () => {
 const NOWHERE = "http://127.0.0.1:9";
 const PLACE = { PORT: "0", HOST: "127.0.0.1", ETH_RPC_URL: NOWHERE };
 const UPSTREAMS = { RELAY_URL: NOWHERE, FALLBACK_URL: "none", BOOST_SECRET: "a secret" };
-/** What starts with neither a node nor a database that answers. */
+/** Processes that start with neither a node nor a database that responds. */
 const PROCESSES = {
 	relay: (DATABASE_URL: string, log: Logger) =>
 		createRelay(

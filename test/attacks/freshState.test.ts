@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => fixture?.stop());
 
-/** What came of a call on `/`. */
+/** The outcome of a call on `/`. */
 const asked = (method: string, params: readonly unknown[], path = "/") =>
 	ask(method, params, { url: `${fixture.relay.url}${path}`, from: HONEST, deadlineMs: 5_000 });
 

@@ -16,8 +16,8 @@ import { until } from "../support/until.ts";
 
 const MIB = 1024 * 1024;
 /**
- * Of the longest turns of the event loop in some rounds the shortest counts: the machine is busy
- * with five processes.
+ * Rounds. The shortest of their longest event loop delays counts: five processes keep the machine
+ * busy.
  */
 const ROUNDS = 5;
 

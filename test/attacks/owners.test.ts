@@ -27,7 +27,7 @@ const TIMES = {
 	"the second with the relay back": ["out", "back"],
 } as const;
 
-/** Who comes first, the user's path, the recipients that they name, and how it ends. */
+/** The order of stranger and user, the user's path, the recipients that they name, and the end. */
 interface Case {
 	readonly isStrangerFirst: boolean;
 	readonly path: "/noreverts" | "/fullprivacy";
@@ -136,7 +136,7 @@ for (const [name, [first, second]] of Object.entries(TIMES)) {
 			for (const one of all) await assertHolds(one, fallback);
 			await world.recovers();
 		}
-		// What only the fallback has stays there while that is well.
+		// A transaction that only the fallback has stays there while the fallback is healthy.
 		if (second !== "well") await world.fails("fallback");
 		for (const one of all) {
 			await assertStage(one, "BROADCAST");
@@ -206,8 +206,8 @@ for (const out of [false, true]) {
 		assert.equal(await submit(ofUser, STRANGER, again), ofUser.hash);
 		assert.equal(await cancel(ofUser, STRANGER), STILL_WANTED);
 		if (out) await world.recovers();
-		// What only the fallback has stays there while that is well, and what it has cancelled for
-		// boost comes to the relay.
+		// Transactions that only the fallback has stay there while it is healthy. Those that it has
+		// cancelled for boost come to the relay.
 		if (out) await world.fails("fallback");
 		for (const one of [ofUser, control]) await assertStage(one, "BROADCAST");
 		if (out) await world.recovers("fallback");

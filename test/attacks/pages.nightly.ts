@@ -18,7 +18,7 @@ const EMITTER = `0x${"e4".repeat(20)}`;
 /** As a wallet in the same browser sends. */
 const EXTENSION = { origin: "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn" };
 const PAGE = { from: HONEST, origin: "https://page.example" };
-/** What a page's requests may weigh in a second; the wallet may as much. */
+/** Cost that a page's requests may have in a second; the wallet's may have as much. */
 const RATE_LIMIT_RPS = "60";
 /** Longer than the ten seconds' worth that a page has at once takes. */
 const LASTING_MS = 5_000;

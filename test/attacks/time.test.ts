@@ -31,7 +31,7 @@ let relay: Server;
 let client: RelayClient;
 let folder: string;
 let accounts = 0;
-/** What the machine's clock is wrong by. */
+/** The error of the machine's clock, in ms. */
 let wrongBy = 0;
 const clock: Clock = { ...systemClock, now: () => systemClock.now() + wrongBy };
 
@@ -85,7 +85,10 @@ async function seesHead(): Promise<void> {
 	});
 }
 
-/** A block of nothing that the relay has worked off, as what is out for the one behind it tells. */
+/**
+ * Mines an empty block, and waits until the relay has processed it: the witness is sent for the
+ * next block.
+ */
 async function passBlock(witness: { readonly raw: string }): Promise<void> {
 	builder.reset();
 	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
@@ -111,8 +114,8 @@ for (const [name, days] of [
 			for (const { raw } of [pending, waiting]) await client.send(raw);
 			await passBlock(pending);
 			wrongBy = days * DAY_MS;
-			// What a head brings with it may still be under way when its bundles are out: by the second
-			// it is over.
+			// The work of a head may still be under way when its bundles are sent. By the second block it
+			// is over.
 			await passBlock(pending);
 			await passBlock(pending);
 			wrongBy = 0;

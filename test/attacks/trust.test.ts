@@ -123,7 +123,7 @@ for (const isHeld of [true, false]) {
 	});
 }
 
-/** The relay has it and is out then; or it is out from the beginning. */
+/** The relay has it and then goes down, or is down from the beginning. */
 async function acknowledgedWith(relayHolds: boolean) {
 	const tx = await acknowledged(SOFT);
 	if (relayHolds) await world.fails();

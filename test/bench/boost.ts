@@ -183,7 +183,7 @@ async function flushMs(): Promise<number> {
 	return (times[Math.floor(FLUSHES * 0.99)] ?? Number.NaN) - median(times);
 }
 
-/** What each takes at a steady rate, whatever the others take; the shortest first. */
+/** The time of each at a steady rate, independent of the others; the shortest first. */
 async function steadyMs(url: string, bodies: readonly string[]): Promise<readonly number[]> {
 	const pool = new Pool(url, { connections: CONNECTIONS });
 	const begun = performance.now();

@@ -49,7 +49,7 @@ export class MeasuredProcess {
 				const match = pattern.exec(text);
 				if (match === null) return;
 				resolve(match);
-				// What it goes on to print is read, and not searched: that would be measured with it.
+				// Further output is read but not searched: the search would be measured with it.
 				this.#child.stdout?.off("data", read).resume();
 			};
 			this.#child.stdout?.on("data", read);

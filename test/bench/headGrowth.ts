@@ -1,6 +1,6 @@
-// What a head costs the relay with 1,000, 10,000 and 100,000 transactions pending on /nochecks,
-// each of which goes to a builder again: how long until all are out, the CPU time of all threads
-// and of the event loop's, and how long others wait meanwhile.
+// Measures a head for the relay with 1,000, 10,000 and 100,000 transactions pending on /nochecks.
+// Each of them goes to a builder again. The figures are the time until all are sent, the CPU time
+// of all threads and of the event loop's, and how long others wait meanwhile.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
@@ -20,8 +20,8 @@ import {
 
 const SENDERS = 2_000;
 /**
- * What is pending, and what is submitted for that: accounts from and up to, their nonces. More than
- * 64 of one are not taken.
+ * Pending transactions, and the submissions for them: the accounts from and up to, and their
+ * nonces. More than 64 of one account are not accepted.
  */
 const STEPS: readonly (readonly [number, readonly (readonly [number, number, number, number])[]])[] = [
 	[1_000, [[0, 1_000, 0, 1]]],
@@ -67,9 +67,9 @@ export async function benchHeadGrowth(): Promise<readonly Figure[]> {
 			const growth = (what: string) => ({ chart: `a head: ${what}, by pending transactions`, at: pending });
 			figures.push(
 				{
-					name: `${pending.toLocaleString("en")} pending at a head: all are out after`,
+					name: `${pending.toLocaleString("en")} pending at a head: all are sent after`,
 					value: of("outMs"),
-					growth: growth("all are out after"),
+					growth: growth("all are sent after"),
 				},
 				{ name: "  the relay's CPU time, all threads", value: of("cpuMs"), growth: growth("CPU time") },
 				{ name: "  of that its event loop's", value: of("mainMs") },
@@ -110,7 +110,7 @@ async function fannedOut(
 			value: `${micros.toFixed(0)} µs`,
 			growth: { chart: "CPU time of a delivery, by builders", at: count },
 		},
-		{ name: "  all are out after", value: `${median(warm.map(({ outMs }) => outMs)).toFixed(0)} ms` },
+		{ name: "  all are sent after", value: `${median(warm.map(({ outMs }) => outMs)).toFixed(0)} ms` },
 	];
 }
 

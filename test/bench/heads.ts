@@ -1,7 +1,7 @@
-// What happens behind a head: a relay has 10,000 pending transactions of as many senders, and a
-// block comes that holds none of them. Measured is when a builder has those that pay best for the
-// next block, beside a half that was drawn by lot: that is when the dearest half would be out in
-// any order that does not look at what pays.
+// Measures a head: a relay has 10,000 pending transactions of as many senders, and a block comes
+// that holds none of them. The figure is when a builder has the highest-paying half for the next
+// block. The comparison is a half that was drawn by lot: in an order that ignores payments, the
+// highest-paying half would be there at that time.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -44,9 +44,9 @@ export async function benchHeads(): Promise<readonly Figure[]> {
 		const refused = answers.find((answer) => !answer.includes('"result"'));
 		if (refused !== undefined) throw new Error(`a submission was refused: ${refused}`);
 		await builder.has(new Set(raws));
-		const dearest = new Set(raws.filter((_, i) => (tips[i] ?? 0) > PENDING / 2));
+		const highest = new Set(raws.filter((_, i) => (tips[i] ?? 0) > PENDING / 2));
 		const drawn = new Set(raws.filter((_, i) => i % 2 === 0));
-		const [dear, any, all, cpu]: [number[], number[], number[], number[]] = [[], [], [], []];
+		const [high, any, all, cpu]: [number[], number[], number[], number[]] = [[], [], [], []];
 		for (let head = 0; head < HEADS; head += 1) {
 			await delivered(relay);
 			builder.forget();
@@ -58,18 +58,18 @@ export async function benchHeads(): Promise<readonly Figure[]> {
 			if (head === 0) continue;
 			cpu.push((await half) / 1000);
 			const at = builder.times();
-			const outAfter = (some: Iterable<string>) =>
+			const sentAfter = (some: Iterable<string>) =>
 				Math.max(...[...some].map((raw) => at.get(raw) ?? Number.NaN)) - begun;
-			dear.push(outAfter(dearest));
-			any.push(outAfter(drawn));
-			all.push(outAfter(raws));
+			high.push(sentAfter(highest));
+			any.push(sentAfter(drawn));
+			all.push(sentAfter(raws));
 		}
 		await relay.stop();
 		return [
-			{ name: "10,000 pending at a head: the dearest half is out after", value: ms(dear) },
-			{ name: "  the relay's CPU time until half is out, all threads", value: ms(cpu) },
-			{ name: "  a half that was drawn by lot is out after", value: ms(any) },
-			{ name: "  all are out after", value: ms(all) },
+			{ name: "10,000 pending at a head: the highest-paying half is sent after", value: ms(high) },
+			{ name: "  the relay's CPU time until half is sent, all threads", value: ms(cpu) },
+			{ name: "  a half that was drawn by lot is sent after", value: ms(any) },
+			{ name: "  all are sent after", value: ms(all) },
 		];
 	} finally {
 		await builder.stop();

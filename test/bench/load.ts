@@ -1,6 +1,6 @@
-// What the benchmarks send, and to whom: signed transfers (200 bytes each), over a fixed number of
-// connections whose answers are counted; a relay process on a chain, and a builder that takes
-// everything. Loopback addresses only.
+// The traffic of the benchmarks, and its targets: signed transfers (200 bytes each), over a fixed
+// number of connections whose answers are counted; a relay process on a chain, and a builder that
+// accepts everything. Loopback addresses only.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -18,7 +18,7 @@ export interface Figure {
 	readonly name: string;
 	/** A number, and its unit behind a space: "12 ms". */
 	readonly value: string;
-	/** Where it is one of several of different sizes: the chart of plot.ts, and the size. */
+	/** For a figure that is measured at several sizes: its chart of plot.ts, and the size. */
 	readonly growth?: { readonly chart: string; readonly at: number };
 }
 

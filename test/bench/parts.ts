@@ -1,7 +1,6 @@
-// What the benchmarks measure boost and the relay against, each run by its name as a process of its
-// own: a server that only answers, barest proxies, a relay that does nothing, which print their
-// ports; and the parts of a submission alone, which print their CPU times in µs as one line of
-// JSON.
+// Counterparts that the benchmarks measure boost and the relay against, each run by its name in its
+// own process. A server that only answers, barest proxies and a relay that does nothing print their
+// ports. The parts of a submission alone print their CPU times in µs as one line of JSON.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import {
@@ -39,7 +38,7 @@ const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 	async searchers() {
 		const [count, arrivals] = [Number(process.env.COUNT), new Map<string, number[]>()];
 		for (let i = 0; i < count; i += 1) {
-			// What one client may have open is bounded.
+			// One client may only have a limited number open.
 			const localAddress = `127.0.${1 + Math.floor(i / 200)}.${1 + (i % 200)}`;
 			await subscribed(TARGET_URL.replace("http", "ws"), localAddress, (hash) => {
 				const at = arrivals.get(hash) ?? [];
@@ -229,7 +228,7 @@ function rawTransactions(): readonly string[] {
 	return Array.from({ length: COUNT }, (_, i) => benchTransaction(accounts[i % 100], Math.floor(i / 100)));
 }
 
-/** CPU time of `work` for each transaction, in µs; once to warm up, then the one that counts. */
+/** CPU time of `work` for each transaction, in µs: a first run warms up, the second is measured. */
 async function micros(work: () => Promise<void> | void): Promise<number> {
 	await work();
 	const before = process.cpuUsage();

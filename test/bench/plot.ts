@@ -4,18 +4,18 @@
 
 /** A figure at one size of what grows. */
 export interface GrowthPoint {
-	/** What is measured and what grows: "a head: all are out after, by pending transactions". */
+	/** The measured figure and what grows: "a start: it serves after, by pending transactions". */
 	readonly chart: string;
 	/** The size. */
 	readonly at: number;
 	readonly value: number;
-	/** Of the value: "ms". */
+	/** The unit of the value: "ms". */
 	readonly unit: string;
 }
 
 const COLUMNS = 3;
 const [WIDTH, HEIGHT] = [240, 170];
-/** Of the axes within a chart. */
+/** The axes within a chart. */
 const BOX = { left: 52, right: 204, top: 40, bottom: 144 };
 
 /** The SVG's text. A chart of fewer than two points has no line and is left out. */
@@ -70,7 +70,8 @@ function chartOf(points: readonly GrowthPoint[]): string {
 }
 
 /**
- * Where a value is between `from` and `to`, in pixels; all in the middle where there is only one.
+ * The position of a value between `from` and `to`, in pixels; the middle if there is only one
+ * value.
  */
 function axis(values: readonly number[], from: number, to: number): (value: number) => number {
 	const logs = values.map((value) => Math.log10(Math.max(value, Number.MIN_VALUE)));

@@ -159,7 +159,7 @@ async function feeds({ chain, core, edges: [edge] }: System): Promise<readonly F
 	return figures;
 }
 
-/** What the core spends on a shared transaction with one edge, with four and with sixteen. */
+/** The core's cost of a disclosed transaction with one edge, with four and with sixteen. */
 async function manyEdges({ chain, core, databaseUrl }: System): Promise<readonly Figure[]> {
 	const reader = new HolderReader(
 		{ url: databaseUrl, verify: false, name: "bench", store: "relay" },
@@ -211,7 +211,7 @@ async function startSearchers(url: string, count: number) {
 	return {
 		/** Waits for so many transactions. */
 		async times(wanted: number): Promise<Told> {
-			await until("all searchers were told", () => told.size >= wanted, START_MS);
+			await until("all searchers were notified", () => told.size >= wanted, START_MS);
 			return told;
 		},
 		stop: () => process.stop(),

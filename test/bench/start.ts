@@ -1,6 +1,6 @@
-// A relay starts with many pending transactions in its store, as another one left it that had sent
-// them all: how long until it serves, and what memory they take when all are out again. The rows
-// are written by the relay's own code, without a relay.
+// A relay starts with many pending transactions in its store, left by another one that had sent
+// them all. The figures are the time until it serves, and their memory when all are sent again. The
+// relay's own code writes the rows, without a relay.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -66,11 +66,11 @@ export async function benchStart(): Promise<readonly Figure[]> {
 					},
 					{ name: "  CPU time until then, all threads", value: `${cpuSeconds.toFixed(1)} s` },
 				);
-				// What 1,000 take is lost in what warms up.
+				// The memory of 1,000 is lost in what warms up.
 				if (count < 10_000) continue;
 				const each = (bytes: number) => `${(bytes / count / 1_024).toFixed(1)} KiB`;
 				figures.push(
-					{ name: "  memory of its own for each, once all are out", value: each(memory.own - none.own) },
+					{ name: "  memory of its own for each, once all are sent", value: each(memory.own - none.own) },
 					{ name: "  pages of the store for each", value: each(memory.mapped - none.mapped) },
 				);
 			} finally {

@@ -26,7 +26,7 @@ const PER_SENDER = 9;
 const PENDING_SENDERS = 850;
 const PENDING_PER_SENDER = 59;
 
-/** Of the comparison of the stores. */
+/** Senders in the comparison of the stores. */
 const ENGINE_SENDERS = 1_500;
 /** The first one of each is not counted: the code is cold then, and the accounts are not known. */
 const ROUNDS = 7;

@@ -146,13 +146,13 @@ for (const engine of places.engines) {
 }
 
 const OPEN = sized(2_000, 20_000);
-/** Of those that have ended in a process so many are in memory. */
+/** Number of the rows ended in a process that stay in memory. */
 const RECENT = sized(1_000, 10_000);
 /** At length it is the default. */
 const LIMIT = sized(`, maxRecent: ${RECENT}`, "");
 const ENDED = sized(30_000, 200_000);
 /**
- * What the heap holds of each, at most: 52 bits of its hash in a set with free slots; a hash alone
+ * Heap for each, at most, in bytes: 52 bits of its hash in a set with free slots. A hash alone
  * would take 80 bytes.
  */
 const HEAP_BYTES = 56;
@@ -217,7 +217,7 @@ async function fillEnded(engine: StoreEngine, place: string): Promise<void> {
 
 interface Figures {
 	readonly live: number;
-	/** Of the heap, in bytes. */
+	/** Size of the heap, in bytes. */
 	readonly heap: number;
 	/** Prefixes of the keys that the start has read. */
 	readonly read: readonly string[];
@@ -231,7 +231,7 @@ interface Figures {
 	readonly heapInTheEnd: number;
 }
 
-/** What a process takes that has loaded what lies at `place`. */
+/** The figures of a process that has loaded the store at `place`. */
 async function measured(engine: StoreEngine, place: string): Promise<Figures> {
 	const at = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
 	const code = `

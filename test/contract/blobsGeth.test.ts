@@ -71,7 +71,7 @@ test("one proof a blob stays before Osaka; six blobs of zeros become those with 
 
 /** go-ethereum's RPC computes cell proofs without a look at the one proof that came. */
 const ONLY_PROOFS = ["the proofs of two blobs, swapped", "a proof that is no point"];
-/** Of these it says more. */
+/** The more specific errors of go-ethereum, for invalid encodings. */
 const NO_ENCODING =
 	/^(KZG verification error: invalid point encoding|blob sidecar conversion failed: scalar is not canonical .*)$/;
 

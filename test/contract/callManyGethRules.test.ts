@@ -15,7 +15,7 @@ const RANDAO = `0x${"7a".repeat(32)}`;
 const OWN = 3;
 const POOR = testAccount(89);
 const CONTRACT = testAccount(88);
-/** What POOR's one transaction may cost at most. */
+/** The maximum cost of POOR's one transaction. */
 const COST = 100_000n * 100n * GWEI + 1n;
 const LIMIT_ERROR = /^out of gas: the node runs 2000000 at most/;
 
@@ -341,7 +341,7 @@ describe("on a geth that gives 2,000,000 gas to a question", () => {
 		assert.equal(two?.length, 2);
 	});
 
-	test("transactions that fail for want of the node's gas are told so", async () => {
+	test("transactions that fail for want of the node's gas report that", async () => {
 		const burn = (index: number, nonce: number) => {
 			const by = fixture.rich[index];
 			return raw({ ...(by && { by }), to: PLACES.loop, gasLimit: 1_500_000, nonce });

@@ -22,7 +22,7 @@ import { SeededRandom } from "../support/seededRandom.ts";
 
 const PAGE = 4_096;
 const COUNT = 300;
-/** Of so many pages one is damaged. */
+/** One page in so many is damaged. */
 const EVERY = sized(15, 1);
 /** More than two pages hold. */
 const LOST = 60;

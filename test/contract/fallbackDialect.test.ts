@@ -52,7 +52,7 @@ for (const name of DIALECTS) {
 		fc.assert(fc.property(anything, (search) => holds(dialect, search)));
 	});
 
-	test(`${name}: what was dropped is not sent, and is told`, () => {
+	test(`${name}: dropped parameters are not sent, and are reported`, () => {
 		const search = `dropme1=x&softCancellations=true&refundRecipient=${A}&dropme2=%79&referrer=me`;
 		for (const path of BOOST_PATHS) {
 			const { target, dropped } = dialect.target(path, search);
@@ -84,7 +84,10 @@ function holds(dialect: Dialect, search: string): void {
 }
 
 const QUERY = `refundRecipient=${A}&referrer=m%26e&softcancel=1`;
-/** What each makes of `QUERY`: on `/fast`, on `/noreverts`, and what it drops. */
+/**
+ * The dialects' targets for `QUERY` on `/fast` and on `/noreverts`, and the parameters that they
+ * drop.
+ */
 const TARGETS: Readonly<Record<DialectName, readonly [string, string, readonly string[]]>> = {
 	mevblocker: [`/fast?${QUERY}`, `/noreverts?${QUERY}`, []],
 	flashbots: [
@@ -243,7 +246,7 @@ test("a base gets paths, a whole address keeps its own, statuses have theirs: se
 	await upstream.close();
 });
 
-test("without a base the other path's address serves reads; statuses are told where something is known", async () => {
+test("without a base the other path's address serves reads; statuses are returned where something is known", async () => {
 	const one = { dialect: "mevblocker", baseUrl: null, statusUrl: null } as const;
 	const whole = { fast: null, noreverts: "http://127.0.0.1:1/only" };
 	const alone = createTransportSet({ ...one, wholeUrls: whole }, { clock: systemClock });

@@ -71,8 +71,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 /**
- * What no gas limit is enough for, and how geth's refusal begins; null: it is taken with the least
- * gas.
+ * Shapes that no gas limit is enough for, and the beginning of geth's refusal. Null: geth accepts
+ * it with the least gas.
  */
 const LIMITS: Readonly<Record<string, { shape: Shape; osaka: string | null; amsterdam: string | null }>> = {
 	"a creation of more than 49,152 bytes": {
@@ -116,14 +116,14 @@ for (const [name, amsterdam] of [
 		});
 		after(() => geth?.stop());
 
-		/** What the relay says of the transaction; null: nothing. */
+		/** The relay's refusal of the transaction; null: none. */
 		const judged = (tx: TxOptions): string | null => {
 			const next = { ...{ number: 2, timestamp: 0, baseFee: 1n, blobBaseFee: 1n }, fork };
 			const rules = { chainId: 31_337n };
 			const block = { ...next, gasLimit: BigInt(BLOCK_GAS) };
 			return firstRejection(STATIC_RULES, signedTransaction(tx), rules, block)?.message ?? null;
 		};
-		/** What geth says of it, which holds it if it says nothing. */
+		/** Geth's refusal of it; null: geth holds it. */
 		const sent = async (tx: TxOptions): Promise<string | null> => {
 			const raw = bytesToHex(signedTransaction(tx).raw);
 			const answer = await geth.node.call({ method: "eth_sendRawTransaction", params: [raw] });

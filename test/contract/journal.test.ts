@@ -177,7 +177,7 @@ for (const engine of ENGINES) {
 		const { line } = places.another(elsewhere, code);
 		const said = new Set<string>();
 		for (let one = await line(); one !== "it ended"; one = await line()) said.add(one);
-		assert.ok(said.size > 1_000, `only ${said.size} were told`);
+		assert.ok(said.size > 1_000, `only ${said.size} were reported`);
 		const again = await opened(place);
 		for (const one of said) {
 			const [what, i = ""] = one.split(" ");

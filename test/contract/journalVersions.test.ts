@@ -24,9 +24,11 @@ import { testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 import { startRecordingFallback } from "../support/upstreams.ts";
 
-/** What boost had acknowledged when it was killed. `held`: the fallback has it, too. */
+/**
+ * Transactions that boost had acknowledged when it was killed. `held`: the fallback has it, too.
+ */
 const LIVE = ["held", "pending", "owners", "signed", "replacement"] as const;
-/** What had ended. `cancelling`: the relay, which hung, was not told yet. */
+/** Transactions that had ended. `cancelling`: the relay hung, and was not notified yet. */
 const ENDED = ["mined", "cancelled", "replaced", "cancelling"] as const;
 const NAMES = [...LIVE, ...ENDED] as const;
 type Name = (typeof NAMES)[number];
@@ -116,7 +118,7 @@ async function record(root: string): Promise<Recording> {
 			await reaches("cancelled", "CANCELLED");
 			await reaches("replaced", "REPLACED");
 
-			// What the relay has alone must not get a second holder before the kill.
+			// A transaction that the relay alone has must not get a second holder before the kill.
 			fallback.answerWith(() => null);
 			relay.signal("SIGSTOP");
 			await client.ask("eth_cancelTransaction", [transaction("cancelling").hash], "/fast");
@@ -154,8 +156,8 @@ async function folderOf(t: TestContext, { entries }: Recording): Promise<string>
 }
 
 /**
- * Today's boost with the journal, while the relay is down: it has each row, and hands over what is
- * live, and nothing else.
+ * Starts today's boost with the journal while the relay is down: it has each row, forwards the live
+ * ones, and nothing else.
  */
 async function assertRead(t: TestContext, recording: Recording): Promise<void> {
 	const folder = await folderOf(t, recording);

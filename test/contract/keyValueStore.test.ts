@@ -72,7 +72,7 @@ for (const engine of places.engines) {
 		const window = new Uint8Array(Buffer.from("xxabcxx")).subarray(2, 5);
 		await kv.write([{ key: "u", value: window }]);
 		assert.equal(`${await kv.get("u")}`, "abc");
-		// What was handed out stays as it was, whatever is written afterwards.
+		// Returned values stay as they were, whatever is written afterwards.
 		for (let i = 0; i < 3; i += 1) {
 			await kv.write(values.map((value, n) => ({ key: `v${n}`, value: Buffer.alloc(value.length, i) })));
 		}
@@ -206,7 +206,7 @@ for (const engine of places.engines) {
 		writer.child.stdin?.write("go\n");
 		const told: string[] = [];
 		for (let line = await writer.line(); line !== "it ended"; line = await writer.line()) told.push(line);
-		assert.ok(told.length >= 1_900, `only ${told.length} were told`);
+		assert.ok(told.length >= 1_900, `only ${told.length} were reported`);
 		const kv = await engine.open(place);
 		for (const id of told) assert.equal((await kv.get(`p/${id}`))?.length, 300, id);
 		// All or nothing: each record has its second half, and none has only that.

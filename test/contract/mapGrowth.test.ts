@@ -1,6 +1,6 @@
 // LMDB maps its file into memory, and maps twice as much when a write needs more. A store grows far
-// past its first map while it is read and written. Where the system refuses a larger map, LMDB ends
-// the process: what was acknowledged is there at the next start.
+// past its first map while it is read and written. If the system refuses a larger map, LMDB ends
+// the process, and all acknowledged writes are there at the next start.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import { openLmdb } from "../../shared/kv/lmdb.ts";
 import { StorePlaces } from "../support/storeEngines.ts";
 
 const MIB = 1024 * 1024;
-/** What lmdb-js maps of a new store by itself. */
+/** The map that lmdb-js makes of a new store by itself, in bytes. */
 const FIRST_MAP = 128 * 1024;
 const VALUE_BYTES = 200_000;
 const PAGE = 4_096;

@@ -1,6 +1,6 @@
 // Nodes and their providers refuse, or ignore, parts of what simulations ask. Each such refusal is
-// learnt and worked around, or the transaction is told as not simulated; it is never a verdict on
-// the transaction. A real server stands before a real node and does what they do.
+// learnt and worked around, or the transaction is reported as not simulated; it is never a verdict
+// on the transaction. A real server stands before a real node and does what they do.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
@@ -213,7 +213,7 @@ describe("a node that", () => {
 	}
 
 	/**
-	 * What is told of a transfer, of a transaction that reverts, and of a bid for 30 blocks ahead.
+	 * The outcomes of a transfer, of a transaction that reverts, and of a bid for 30 blocks ahead.
 	 */
 	async function outcomes(abilities: Parameters<typeof simulatorOn>[1]): Promise<string[]> {
 		const simulator = simulatorOn(node, abilities);
@@ -240,7 +240,7 @@ describe("a node that", () => {
 			assert.deepEqual(await outcomes(abilities), expected);
 		});
 
-		// What it ignores is found by asking, not by a run.
+		// Ignored parts are found by asking, not by a run.
 		if (rule.forward !== undefined) continue;
 		it(`${title}, though it was thought to be able to do everything`, async () => {
 			proxy.setRule(rule);

@@ -1,7 +1,7 @@
-// What transactions bring to the coinbase, read from block access lists (EIP-7928), equals what
-// traces show, to the wei, in random blocks of go-ethereum with Amsterdam. That geth serves the
-// lists to consensus nodes alone: here its own list of the block that it builds is put in the shape
-// of `eth_getBlockAccessList`. Without GETH on recorded answers: see recordedGeth.ts.
+// Payments of transactions to the coinbase, read from block access lists (EIP-7928), equal those in
+// traces, to the wei, in random blocks of go-ethereum with Amsterdam. This geth serves the lists to
+// consensus nodes alone, so its own list of the block that it builds is put in the shape of
+// `eth_getBlockAccessList`. Without GETH on recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -157,7 +157,7 @@ test("who waits for another process outlives a database that is killed and comes
 	const url = await server.newDatabase();
 	const first = await started(t, { url });
 	let waits = 0;
-	// For so long that who did not wait would have given up.
+	// This clock is so fast that a process that did not wait would have given up.
 	const hurried = { ...systemClock, monotonic: () => systemClock.monotonic() * 100 };
 	let isTaken = false;
 	const begun = hurried.monotonic();
@@ -198,7 +198,7 @@ test("who waits for another process, and can't use its port meanwhile, ends with
 	assert.deepEqual(lines, ["another process has the store, waiting"]);
 });
 
-test("who is told to stop waits no longer", async (t) => {
+test("a waiting process that is stopped waits no longer", async (t) => {
 	const url = await server.newDatabase();
 	await started(t, { url });
 	const stop = new AbortController();

@@ -1,5 +1,5 @@
-// What an operator is told of a fault of PostgreSQL while a store is used: the cause with its
-// SQLSTATE and the host, and nothing that is secret.
+// An operator's view of a PostgreSQL fault while a store is used: the cause with its SQLSTATE and
+// the host, and no secrets.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -15,7 +15,7 @@ import { until } from "../support/until.ts";
 
 const put = (key: string, value: string) => ({ key, value: Buffer.from(value) });
 
-test("a database that is out while it is used: the log has its host and the cause, and says when it is back", async (t) => {
+test("a database that goes down while it is used: the log has its host and the cause, and says when it is back", async (t) => {
 	const direct = new URL(await newDatabase());
 	const wire = await startTcpProxy(Number(direct.port));
 	t.after(() => wire.stop());
@@ -38,8 +38,8 @@ test("a database that is out while it is used: the log has its host and the caus
 });
 
 /**
- * What an operator does to the role and database `x`, and undoes; the SQLSTATE; and the advice
- * beside it.
+ * An operator's change to the role and database `x`, the change that undoes it, the SQLSTATE, and
+ * the advice beside it.
  */
 const REFUSALS = [
 	["ALTER ROLE x NOLOGIN", "ALTER ROLE x LOGIN", "28000", "expected a user and password that it knows"],

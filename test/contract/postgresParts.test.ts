@@ -38,7 +38,7 @@ async function rowsOf(url: string, text: string): Promise<readonly Record<string
 	return rows;
 }
 
-/** What `giver` is asked for by `taker`. */
+/** The request of `taker` to `giver`. */
 async function wished(giver: Part, taker: Part, sender = SENDER): Promise<Wish> {
 	await taker.parts.wish(sender, [giver.parts.own]);
 	const [wish] = await giver.parts.wishes();
@@ -89,7 +89,7 @@ test("records are found in other parts by account and by hash, and archived ones
 	assert.deepEqual(await two.parts.alsoElsewhere([SENDER, OTHER]), [SENDER]);
 });
 
-test("what is wanted moves, and both are told of it", async (t) => {
+test("a requested sender moves, and both processes are notified", async (t) => {
 	const url = await newDatabase();
 	const [one, two] = [await opened(t, url), await opened(t, url)];
 	let news = { one: 0, two: 0 };
@@ -106,7 +106,7 @@ test("what is wanted moves, and both are told of it", async (t) => {
 	assert.deepEqual(await one.parts.give([KEY], wish), { left: [], isFenced: false });
 	assert.equal(await two.parts.isOpen(SENDER), false);
 	await one.parts.granted(wish);
-	await until("it is told", () => news.two === 1);
+	await until("it is notified", () => news.two === 1);
 	assert.deepEqual([await one.get(KEY), String(await two.get(KEY))], [null, "row"]);
 });
 

@@ -50,7 +50,7 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 		},
 		{ code: "STORE_LOST" },
 	);
-	await until("it is told", () => lost === 1);
+	await until("it is notified", () => lost === 1);
 	const { number: term } = holder.term ?? {};
 	assert.deepEqual(lines, [["another process took over the store", { store: "relay", term }]]);
 	assert.equal(`${await next.get("mine")}`, "1");

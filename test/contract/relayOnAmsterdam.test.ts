@@ -54,7 +54,7 @@ function filling(actor: Actor, nonce: number, slots: number, gasLimit: number): 
 	return actor.sign({ to: FILLS, nonce, gasLimit, data: `0x${word(slotsFrom)}${word(slots)}` });
 }
 
-/** What the last event of this type tells. */
+/** The content of the last event of this type. */
 async function told(fixture: AuctionFixture, tx: Signed, type: string): Promise<Record<string, unknown>> {
 	return { ...(await fixture.event(tx, type)) };
 }
@@ -119,7 +119,7 @@ describe("the relay on a real go-ethereum with Amsterdam", {
 			return { target, placed: await fixture.offerOut(target, BID, { gasLimit: 300_000 }) };
 		}
 
-		/** Checks what was told of a refund that took this much gas. */
+		/** Checks the report of a refund that took this much gas. */
 		async function assertRefunded({ target, placed }: Awaited<ReturnType<typeof bidOn>>, gas: bigint) {
 			const { cost, owed, paid, block } = await told(fixture, target, "refunded");
 			const { baseFee } = await fixture.block(Number(block));

@@ -58,10 +58,10 @@ const PLACED: Readonly<Record<string, string>> = {
 };
 /** The most that a transaction of the tests can cost: 200,000 gas at 5 gwei. */
 const CAP = 200_000n * 5n * GWEI;
-/** What a plain transfer pays at the tests' base fee of 3 gwei and tip of 1. */
+/** The fee of a plain transfer at the tests' base fee of 3 gwei and tip of 1. */
 const TRANSFER_FEE = 21_000n * 4n * GWEI;
 
-/** What a backrun is run in: its sender's account, and who gets the fees. */
+/** The state that a backrun runs in: its sender's account, and the recipient of the fees. */
 type Around = Partial<SimulatedAccount> & { readonly feeRecipient?: string };
 
 /** An odd number of wei: nothing else comes to it. */
@@ -304,7 +304,7 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			assert.deepEqual(messages(second), ["ok", "nonce too high: next nonce 1, tx nonce 5"]);
 		});
 
-		it("is told why it fails, where the node tells it", async () => {
+		it("returns why it fails, if the node reports it", async () => {
 			const outcomes = await run([await transfer(user, 0, 1n)], await signed(searcher, { to: LOOPS }));
 			assert.deepEqual(messages(outcomes), ["ok", "out of gas"]);
 		});

@@ -189,7 +189,7 @@ for (const [name, start] of Object.entries(NODES)) {
 			});
 		}
 
-		/** What the error of an earlier bid told of its block. */
+		/** The randomness of its block, as the error of an earlier bid revealed it. */
 		async function toldRandomness(): Promise<bigint> {
 			const head = await headOf(chain);
 			const next = await nextBlockReader({ slots: SLOTS }, { node, forks: always(OSAKA) })(head);

@@ -55,7 +55,7 @@ const PLACED: Readonly<Record<string, string>> = {
 	[PAYS_CALLER]: contracts.PAYS_CALLER,
 };
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
-/** What a plain transfer pays at the tests' base fee of 3 gwei and tip of 1. */
+/** The fee of a plain transfer at the tests' base fee of 3 gwei and tip of 1. */
 const TRANSFER_FEE = 21_000n * 4n * GWEI;
 /** The most that a transfer with a limit of 21,000 can cost at a cap of 5 gwei. */
 const TRANSFER_CAP = 21_000n * 5n * GWEI;
@@ -133,7 +133,7 @@ const ROWS: Readonly<Record<string, Row>> = {
 		fields: { data: contracts.revertingWith(contracts.errorString("no")) },
 		fails: ["EXECUTION_REVERTED", "execution reverted: no", contracts.errorString("no")],
 	},
-	"creation that is too dear": {
+	"creation that costs too much gas": {
 		fields: { data: contracts.deploying(`0x${"00".repeat(2_000)}`) },
 		fails: ["OUT_OF_GAS", "out of gas"],
 	},
@@ -148,7 +148,7 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 		let chain: SimulationChain;
 		let node: SimulationNode;
 		let block: BlockContext;
-		/** Of the chains: an ether, and none but what its test sends. */
+		/** A wallet on the chain that has one ether, and sends only what its test sends. */
 		let sender: Wallet;
 		let calls = 0;
 		before(async () => {

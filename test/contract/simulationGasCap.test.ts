@@ -47,7 +47,7 @@ const above = (cap: number) => `simulation not possible: the node runs ${cap} ga
 
 interface Row {
 	readonly cap: number;
-	/** What is told of five such transactions: by a node that traces, and by one that does not. */
+	/** The outcomes of five such transactions: on a node that traces, and on one that does not. */
 	readonly traced: readonly string[];
 	readonly untraced: readonly string[];
 }
@@ -134,7 +134,7 @@ for (const { cap, traced, untraced } of ROWS) {
 				);
 		});
 
-		it("take a bid behind them, to the wei, or it is told why not", async () => {
+		it("take a bid behind them, to the wei, or report why not", async () => {
 			const targets = await chain([WORKS, WORKS]);
 			const backrun = await signed(geth.wallet(1), { to: PAYS, value: BID, gasLimit: GAS });
 			const request = backrunRequest(requestFor(await geth.block(), MUCH, targets), backrun, MUCH);

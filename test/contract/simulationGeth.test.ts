@@ -1,5 +1,5 @@
-// Simulation on go-ethereum where it is unlike anvil: gas caps, blocks ahead, forks. What passes
-// here is what geth mines. Without GETH on recorded answers: see recordedGeth.ts.
+// Simulation on go-ethereum where it is unlike anvil: gas caps, blocks ahead, forks. Transactions
+// that pass here are those that geth mines. Without GETH on recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

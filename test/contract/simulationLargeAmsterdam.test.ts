@@ -105,7 +105,7 @@ for (const { name, txs, traced, untraced } of ROWS) {
 			}
 		});
 
-		it("takes a bid behind it, to the wei, or it is told why not", async () => {
+		it("takes a bid behind it, to the wei, or reports why not", async () => {
 			const backrun = await signed(geth.wallet(1), { to: PAYS, value: BID, gasLimit: 1_000_000n });
 			const block = { ...(await geth.block()), gasLimit: 200_000_000n };
 			const request = backrunRequest(requestFor(block, MUCH, await txs()), backrun, MUCH);

@@ -1,7 +1,7 @@
-// What a backrun sees and pays in a simulation with what the consensus layer has published of the
-// next block, on go-ethereum (see test/support/recordedGeth.ts): just what it sees and pays in that
-// block, for each way to simulate. Without it, a contract that pays where PREVRANDAO or the beacon
-// root is another than the published one wins its bid for a wei.
+// A backrun's view and payment in a simulation with what the consensus layer has published of the
+// next block, on go-ethereum (see test/support/recordedGeth.ts). They are just those in that block,
+// for each way to simulate. Without the published values, a contract that pays if PREVRANDAO or the
+// beacon root differs from them wins its bid for a wei.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

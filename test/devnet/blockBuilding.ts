@@ -150,10 +150,7 @@ class BlockChooser {
 	readonly #entries: readonly Entry[];
 	/** Each transaction's outcome in the last trial with it. */
 	readonly #known = new Map<string, TriedTransaction>();
-	/**
-	 * Trial results by hashes: if no refund is paid, the measured block is often the one that is
-	 * built.
-	 */
+	/** Trial results by hashes: if no refund is paid, the measured block is often the built one. */
 	readonly #trials = new Map<string, TriedBlock>();
 	#chances = 0;
 
@@ -329,9 +326,9 @@ class BlockChooser {
 	}
 
 	/**
-	 * An order that fails for the first time gets another chance after all others. Of those that fail
-	 * again only the first is left out, since the next may have failed because of it. Left out at
-	 * once are those without room, and those that fail alone.
+	 * An order that fails for the first time gets another chance after all others. Among those that
+	 * fail again only the first is left out, since the next may have failed because of it. Orders
+	 * without room, and those that fail alone, are left out at once.
 	 */
 	#giveUp(failed: readonly (readonly [Entry, Failure])[]): void {
 		const hopeful = failed.filter(([{ tier }]) => tier !== LATER);

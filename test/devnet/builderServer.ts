@@ -30,8 +30,8 @@ export interface BuilderServer {
 }
 
 /**
- * Faults that can be switched on. Of several the first counts, in the order down, hang, httpError,
- * nonsense, reject; `slow` can be combined with any.
+ * Faults that can be switched on. If several are on, the first counts, in the order down, hang,
+ * httpError, nonsense, reject; `slow` can be combined with any.
  */
 export interface Faults {
 	/** Answers this many ms late; the request takes effect at once. */

@@ -1,5 +1,6 @@
-// What a builder needs of its node beside plain JSON-RPC: to try blocks that nobody sees, and to
-// mine one with exactly its transactions. One implementation for anvil, one for go-ethereum.
+// A builder's needs of its node beside plain JSON-RPC: to try blocks that nobody sees, and to mine
+// one with exactly its transactions. There is one implementation for anvil, and one for
+// go-ethereum.
 
 import type { ChainHead, MinedBlock } from "./chainRpc.ts";
 

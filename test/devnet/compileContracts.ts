@@ -1,6 +1,6 @@
-// Compiles the Solidity sources beside this file to creation code and interfaces. What the compiler
-// says is kept by the hash of what it is asked, and of its version: to load it and to compile takes
-// two seconds.
+// Compiles the Solidity sources beside this file to creation code and interfaces. The compiler's
+// output is kept by the hash of its input and of its version: loading it and compiling takes two
+// seconds.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";

@@ -31,7 +31,7 @@ import { PAIR } from "./searcher/pools.ts";
 import type { SearcherNews } from "./searcher/searcher.ts";
 import { startSearcher } from "./searcher.ts";
 
-/** What the user swaps, in wei of WETH. */
+/** The amount that the user swaps, in wei of WETH. */
 const SWAPPED = 10n * 10n ** 18n;
 /** The longest wait. */
 const DEMO_MS = 90_000;
@@ -145,7 +145,7 @@ async function searcherBids(
 	const [buyAt, sellAt] = [market.pairs[1], market.pairs[0]];
 	scenario.claim("it buys where TOKEN is cheap", backrun.buyAt === buyAt && backrun.sellAt === sellAt);
 	const receipt = await until("the swap to be mined", () => node.getTransactionReceipt(target));
-	// Of all bids on the target the one that stands behind it; where none does, the last.
+	// The bid that stands behind the target; if there is none, the last one on it.
 	const behind = (await node.getBlock(receipt.blockNumber))?.transactions[receipt.index + 1];
 	const bids = news.flatMap((one) => (one.kind === "bid" && one.target === target ? [one] : []));
 	const won = bids.find((one) => one.backrun.hash === behind) ?? bids.at(-1) ?? bid;
@@ -160,15 +160,15 @@ async function userIsPaid(stage: Stage, news: readonly SearcherNews[], won: WonB
 	scenario.chapter("The money, read from the chain");
 	const brought = await proveMoney(stage, won, trio);
 	scenario.chapter("The relay's own account");
-	await until("the relay to tell of the refund", () => refunded(relayUrl, won.target));
+	await until("the relay to report the refund", () => refunded(relayUrl, won.target));
 	const bundles = news.flatMap((one) => (one.kind === "bid" ? [one.bundle] : []));
 	await proveAccount(stage, won, trio, { brought, bids: new Set(bundles).size });
 	const statuses = () => news.flatMap((one) => (one.kind === "status" ? [one.status] : []));
-	const { blockNumber, bid } = await until("the searcher to hear what became of the bundle", () =>
+	const { blockNumber, bid } = await until("the searcher to receive the bundle's outcome", () =>
 		statuses().find(({ bundleHash, stage }) => bundleHash === won.bundle && stage === "INCLUDED"),
 	);
 	scenario.claim(
-		`the searcher is told: bundle INCLUDED in block ${trio.target.block}, bid ${won.bid} wei`,
+		`the searcher is notified: bundle INCLUDED in block ${trio.target.block}, bid ${won.bid} wei`,
 		blockNumber === trio.target.block && bid === String(won.bid),
 		`block ${blockNumber}, bid ${bid}`,
 	);

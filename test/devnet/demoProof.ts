@@ -218,7 +218,7 @@ export async function proveAccount(
 		String(told.refund),
 	);
 	const event = await refunded(relayUrl, won.target);
-	if (event === null) throw new Error("the relay's events tell of no refund");
+	if (event === null) throw new Error("the relay's events show no refund");
 	scenario.claim(
 		"GET /tx/{hash}/events names bundle, backrun, payer and recipient",
 		event.bundle === won.bundle &&

@@ -53,7 +53,9 @@ export const DEV_COINBASE_KEY: string = id("leeward dev builder coinbase");
 const ONE_ETHER_WEI = 10n ** 18n;
 /** Checksummed. */
 const COINBASE = new Wallet(DEV_COINBASE_KEY).address;
-/** What a genesis block must give it, where the builder cannot give it to itself. */
+/**
+ * The balance that a genesis block must give the builder, if the builder cannot give it to itself.
+ */
 export const DEV_COINBASE_ALLOC: Readonly<Record<string, { readonly balance: string }>> = {
 	[COINBASE.slice(2)]: { balance: quantity(ONE_ETHER_WEI) },
 };

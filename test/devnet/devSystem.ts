@@ -97,7 +97,7 @@ export function fallbackSettings(system: DevSystem): Readonly<Record<string, str
 	return { ...relaySettings(system), DATA_DIR: join(system.folder, "fallback") };
 }
 
-/** Settings, without PORT, of a boost in front of two such relays. */
+/** Settings, without PORT, of a boost instance in front of two such relays. */
 export function boostSettings(
 	{ chain, folder }: DevSystem,
 	urls: { readonly relay: string; readonly fallback: string },

@@ -6,7 +6,7 @@ import { DEV_COINBASE_ALLOC } from "./devBuilder.ts";
 import { type DevChain, startDevChain } from "./devChain.ts";
 import { GETH, startGeth } from "./gethChain.ts";
 
-/** Of a dev chain. */
+/** Options of a dev chain. */
 interface ForkChainOptions {
 	/** 0: a free one. */
 	readonly port: number;

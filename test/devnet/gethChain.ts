@@ -1,6 +1,6 @@
 // Starts a chain of the go-ethereum that the environment variable GETH names, with mainnet's forks
-// up to BPO2, or Amsterdam too. It has no peers, and mines only when it is told to, in the given
-// order. Without GETH the tests use recorded answers (test/support/recordedGeth.ts).
+// up to BPO2, or Amsterdam too. It has no peers. It mines only on request, in the given order.
+// Without GETH the tests use recorded answers (test/support/recordedGeth.ts).
 
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -92,7 +92,7 @@ export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 	writeFileSync(genesis, JSON.stringify(genesisOf(GETH, options)));
 	execFileSync(GETH, [...own, "init", genesis], { stdio: "pipe" });
 	const slotSeconds = options.slotSeconds ?? SLOT_SECONDS;
-	// Of the same port, so on one.
+	// Servers with the same port are one server.
 	const port = String(options.port ?? 0);
 	const server = (kind: string) => [`--${kind}`, `--${kind}.port`, port, `--${kind}.api`, NAMESPACES];
 	const geth = await startNode({

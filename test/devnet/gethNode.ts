@@ -38,12 +38,12 @@ interface Accepted {
 	readonly payload: Payload | null;
 }
 
-/** Of geth's `muxTracer`. */
+/** A result of geth's `muxTracer`. */
 interface Trace {
 	readonly txHash: string;
 	readonly result: {
 		readonly callTracer: { readonly gasUsed: string; readonly error?: string };
-		/** Of the accounts that changed, by lower-case address, what changed. */
+		/** The changes of the accounts that changed, by lower-case address. */
 		readonly prestateTracer: Readonly<Record<"pre" | "post", Readonly<Record<string, { balance?: string }>>>>;
 	};
 }
@@ -121,7 +121,7 @@ export class GethNode implements BuildingNode {
 
 	async stop(): Promise<void> {}
 
-	/** What geth accepts of `next` one after another behind `first`. */
+	/** The transactions of `next` that geth accepts, one after another, behind `first`. */
 	async #accepted(terms: BlockTerms, first: readonly Pushed[], next: readonly Pushed[]): Promise<Accepted> {
 		const kept: Pushed[] = [];
 		let payload: Payload | null = null;
@@ -181,7 +181,7 @@ function blockOf({ head, coinbase, timestamp }: BlockTerms, payload: Payload): s
 		...[number(payload.blobGasUsed), number(payload.excessBlobGas), ZeroHash, ZeroHash],
 		...(payload.slotNumber === undefined ? [] : [ZeroHash, number(payload.slotNumber)]),
 	];
-	// Of the first type, which is a list itself, or an envelope.
+	// A transaction is either of the first type, which is a list itself, or an envelope.
 	const transactions = payload.transactions.map((tx) =>
 		Number(tx.slice(0, 4)) >= 0xc0 ? decodeRlp(tx) : tx,
 	);

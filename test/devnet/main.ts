@@ -43,7 +43,7 @@ let stopping = false;
 let started = false;
 /** The time before a killed relay is started again, so that one can watch boost without it. */
 const AWAY_MS = 15_000;
-/** Of PostgreSQL: room for the most that can be started. */
+/** PostgreSQL's connections: enough for the most processes that can be started. */
 const MOST_CONNECTIONS = 120;
 /**
  * How long the second and further ones of a kind have to become ready before the addresses are
@@ -72,7 +72,7 @@ interface Plans {
 	readonly fallback: readonly Plan[];
 }
 
-/** What several relays or boosts have in common; null with one of each. */
+/** The common parts of several relays or boosts; null with one of each. */
 interface Shared {
 	/** The one address of all relays. */
 	readonly relayUrl: string;
@@ -109,7 +109,7 @@ async function main(): Promise<void> {
 		process.exit(code);
 	};
 	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop(0));
-	// Boost starts last: it would treat a relay that is not ready yet as down. Of several the first
+	// Boost starts last: it would treat a relay that is not ready yet as down. The first of several
 	// is ready before the others.
 	const waiting: Server[] = [];
 	for (const [some, ms] of [
@@ -187,7 +187,7 @@ function alone(layout: StartLayout, shared: Shared | null): Plans {
 	};
 }
 
-/** A plan for each port; `env` is given what only this one is told. */
+/** A plan for each port; `env` receives the settings of this one alone. */
 function each(
 	name: ServerName,
 	ports: readonly StartPort[],
@@ -281,7 +281,7 @@ function welcome(
 		...layout.boosts.map((one, i) => [
 			nameOf(one),
 			urlOf(one),
-			i === 0 ? "POST /fast /noreverts: the relay, or the fallback while it is out" : "",
+			i === 0 ? "POST /fast /noreverts: the relay, or the fallback while it is down" : "",
 		]),
 		...layout.relays.map((one, i) => [
 			nameOf(one),
@@ -323,7 +323,7 @@ These accounts have 10,000 ETH each. Their keys are anvil's well-known ones: nev
 
 ${chain.accounts.map(({ address, privateKey }) => `  ${address}  ${privateKey}`).join("\n")}
 
-What happens is told below. The chain is gone when this ends. Stop with Ctrl-C.
+Events are printed below. The chain is gone when this ends. Stop with Ctrl-C.
 `;
 }
 

@@ -32,7 +32,7 @@ const WARN = 40;
 const STYLES: readonly (readonly [RegExp, Style])[] = [
 	[/mined|closed|taken by/, "green"],
 	[/refused|reverted|fails|opened|expired|dropped/, "red"],
-	[/cancelled|replaced|handed over/, "yellow"],
+	[/cancelled|replaced|forwarded/, "yellow"],
 ];
 /** Whether to use colours on `stream`. https://no-color.org */
 export function usesColour(stream: NodeJS.WriteStream): boolean {

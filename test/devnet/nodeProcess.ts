@@ -61,7 +61,7 @@ export async function startNode(program: NodeProgram): Promise<NodeProcess> {
 	child.stdin.on("error", () => {});
 	const stop = async (): Promise<void> => {
 		child.ref();
-		// What it holds is thrown away: there is nothing to flush.
+		// Its data is thrown away, so there is nothing to flush.
 		child.kill("SIGKILL");
 		await gone;
 	};
@@ -100,13 +100,13 @@ function unref(handle: object): void {
 function portOf({ name, listening }: NodeProgram, child: Child, gone: Promise<void>): Promise<number> {
 	return new Promise((resolve, reject) => {
 		let said = "";
-		const hear = (text: string) => {
+		const onText = (text: string) => {
 			if (said.length > 100_000) return;
 			said += text;
 			const found = listening.exec(said)?.[1];
 			if (found !== undefined) resolve(Number(found));
 		};
-		for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", hear);
+		for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", onText);
 		gone.then(
 			() => reject(new Error(`${name} ended at its start: ${said.trim().slice(-400)}`)),
 			() => {},

@@ -32,9 +32,9 @@ export interface Unplaced {
 /**
  * Places candidates one by one. An order waits until another one brings the nonce before its own,
  * as builders do it. Only one of the orders that begin with the same transaction can be in the
- * block: the one that leaves the builder most, and of equal ones the one with most transactions. So
- * a target with a backrun goes before the target alone, and the backrun that pays most before the
- * others. `unplaced` is by the order's id.
+ * block: the order that leaves the builder most, and among equals the order with most transactions.
+ * So a target with a backrun goes before the target alone, and the backrun that pays most before
+ * the others. `unplaced` is by the order's id.
  */
 export function schedule<C extends Candidate>(
 	candidates: readonly C[],

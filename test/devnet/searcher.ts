@@ -15,7 +15,7 @@ export interface SearcherSettings {
 	readonly relayWsUrl: string;
 	/** Any node of the same chain. */
 	readonly nodeUrl: string;
-	/** Of the arbitrage contract's owner; it pays the gas of backruns that land. */
+	/** The key of the arbitrage contract's owner, which pays the gas of backruns that land. */
 	readonly privateKey: string;
 	readonly arbitrage: string;
 	/** Two pools of the same tokens. */
@@ -59,7 +59,7 @@ export async function startSearcher(
 	}
 }
 
-/** What happened, as one line. */
+/** The event as one line. */
 function tellLine(news: SearcherNews): string {
 	switch (news.kind) {
 		case "seen":
@@ -121,7 +121,7 @@ function print(line: string): void {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
 	main().catch((thrown: unknown) => {
-		// Of ethers' errors, which may hold a key that is malformed, the code alone.
+		// Errors of ethers may hold a malformed key, so only their code is used.
 		const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : null;
 		const message = thrown instanceof Error ? thrown.message : "it failed";
 		process.stderr.write(

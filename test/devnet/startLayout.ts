@@ -5,7 +5,7 @@
 export interface StartPort {
 	readonly setting: string;
 	readonly number: number;
-	/** Who listens on it, in the output: "the relay", or of several "relay 2". */
+	/** The name of the process behind it, in the output: "the relay", or "relay 2" of several. */
 	readonly owner: string;
 }
 

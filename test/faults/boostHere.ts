@@ -26,7 +26,7 @@ export interface BoostHere {
 	stop(): Promise<void>;
 }
 
-/** Where it sends and keeps things; the rest has values for tests. */
+/** Its upstreams and its folder; the rest has values for tests. */
 export interface BoostPlaces {
 	readonly relayUrl: string;
 	readonly fallbackUrl: string;
@@ -40,8 +40,8 @@ export const BOOST_SECRET = "boost and relay of the fault matrix";
 const LOOK_MS = 60;
 
 /**
- * The environment of a boost whose breaker is so many times faster than the default one; its probe
- * is less so.
+ * The environment of a boost instance whose breaker is many times faster than the default one. Its
+ * probe is less so.
  */
 export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> {
 	return {
@@ -76,15 +76,15 @@ export async function startBoostHere(env: Readonly<Record<string, string>>): Pro
 	return { port, url: `http://127.0.0.1:${port}`, stop: () => proxy.stop() };
 }
 
-/** What the boost at `url` says of itself. */
+/** The status of the boost instance at `url`. */
 export async function statusOf(url: string): Promise<BoostStatus> {
 	const { body } = await request(`${url}/status`, { headers: AUTHORIZED });
 	return (await body.json()) as BoostStatus;
 }
 
 /**
- * The first status that `is` what is waited for. Rejects after `ms`; a boost that does not answer
- * is asked on.
+ * The first status for which `is` holds. Rejects after `ms`. An instance that does not respond is
+ * asked again.
  */
 export async function statusWhen(
 	what: string,

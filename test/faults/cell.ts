@@ -17,7 +17,7 @@ export interface CellOptions {
 	/** Accounts that its traffic may take from the world. */
 	readonly mostAccounts: number;
 	readonly paths: readonly string[];
-	/** Answers that are waited for while all is well, and while it is out. */
+	/** Answers that are waited for before the outage, and during it. */
 	readonly answers: number;
 	/** Whether it fails again as soon as it is back. */
 	readonly relapses: boolean;
@@ -42,7 +42,7 @@ export interface CellScenario {
 	readonly fault: FaultCase;
 	readonly parts: CellParts;
 	readonly sent: readonly Sent[];
-	/** What was sent straight to the fallback. */
+	/** Transactions that were sent straight to the fallback. */
 	readonly direct: readonly Sent[];
 	readonly outages: readonly Outage[];
 	readonly before: BoostStatus;

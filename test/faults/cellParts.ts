@@ -1,6 +1,6 @@
-// What one cell of the fault matrix is made of: a relay of its own between wires that can fail on
-// each side, a boost of its own, and the shared fallback behind another such wire. Everything can
-// be broken and mended from outside.
+// The parts of one cell of the fault matrix: a relay of its own between wires that can fail on each
+// side, a boost instance of its own, and the shared fallback behind another such wire. Everything
+// can be broken and repaired from outside.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -31,9 +31,9 @@ export interface CellParts {
 }
 
 export interface CellSettings {
-	/** Of the relay, over the world's. */
+	/** Settings of the relay, over the world's. */
 	readonly relay?: Readonly<Record<string, string>>;
-	/** Of boost, over the usual ones. */
+	/** Settings of boost, over the usual ones. */
 	readonly boost?: Readonly<Record<string, string>>;
 	/** Paths that the fallback may be given; both unless set. */
 	readonly fallbackTakes?: readonly BoostPath[];
@@ -120,8 +120,8 @@ export interface Killable {
 	/** Starts it again; it is ready when this resolves. */
 	restart(): Promise<void>;
 	/**
-	 * What is written to files beyond `bytes` from their beginning fails from now on, as on a full
-	 * disk; null: it goes through again. (RLIMIT_FSIZE, set from outside by util-linux's prlimit.)
+	 * From now on, writes to files beyond `bytes` from their beginning fail, as on a full disk; null:
+	 * they succeed again. (RLIMIT_FSIZE, set from outside by util-linux's prlimit.)
 	 */
 	limitFiles(bytes: number | null): Promise<void>;
 	stop(): Promise<void>;

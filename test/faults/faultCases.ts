@@ -34,7 +34,7 @@ export function isUnserved({ bothOut, settings }: FaultCase, path: string): bool
 	return bothOut === true || settings?.fallbackTakes?.every((one) => `/${one}` !== path) === true;
 }
 
-/** LMDB's two pages of its own: with these alone it is well, and no write to it comes through. */
+/** LMDB's own two pages: with these alone it is healthy, and no write to it succeeds. */
 const FULL_BYTES = 8_192;
 
 function wireCase(name: string, fault: WireFault, more: Partial<FaultCase> = {}): FaultCase {
@@ -106,7 +106,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	wireCase(
 		"storm of -32603, /readyz is 200",
 		{ kind: "internal" },
-		// Until half of all answers in ten seconds are none it is no storm: as many as were well
+		// It is no storm until half of all answers in ten seconds count as none: as many as were good
 		// before.
 		{
 			breaker: "returns",

@@ -12,7 +12,7 @@ import type { WireFault } from "./wireFaults.ts";
 
 const BODY = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "eth_sendRawTransaction", params: ["0x02"] });
 const ANSWER = JSON.stringify({ jsonrpc: "2.0", id: 7, result: `0x${"ab".repeat(32)}` });
-/** Where nothing shall come: what has not come by then does not come. */
+/** Wait when nothing shall come, in ms: anything that has not come by then does not come. */
 const SILENCE_MS = 100;
 const PATIENCE_MS = 10_000;
 
@@ -69,8 +69,8 @@ function post(agent?: Agent, path = "/fast", patienceMs = PATIENCE_MS): Promise<
 }
 
 /**
- * What is seen over a connection that was there before and over a new one, and how often the real
- * server got it.
+ * Results over a connection that existed before and over a new one, and how often the real server
+ * got the request.
  */
 const SEEN: readonly (readonly [WireFault, Seen, Seen, number])[] = [
 	[{ kind: "refuse" }, { error: "ECONNRESET" }, { error: "ECONNREFUSED" }, 0],
@@ -85,7 +85,7 @@ const SEEN: readonly (readonly [WireFault, Seen, Seen, number])[] = [
 ];
 
 for (const [fault, old, fresh, reached] of SEEN) {
-	test(`${fault.kind}: no answer, and the wire is well again afterwards`, async (t) => {
+	test(`${fault.kind}: no answer, and the wire is healthy again afterwards`, async (t) => {
 		t.after(() => wire.set(null));
 		const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 		assert.deepEqual(await post(agent), { status: 200, body: ANSWER });
@@ -128,7 +128,7 @@ test("faults of submissions alone leave the rest well", async () => {
 	await wire.set(null);
 });
 
-test("flapping is well and not in turns", async () => {
+test("flapping alternates between healthy and not", async () => {
 	await wire.set({ kind: "flapping", everyMs: 30 });
 	const seen = new Set<string>();
 	await until("both", async () => {
@@ -139,7 +139,7 @@ test("flapping is well and not in turns", async () => {
 	await wire.set(null);
 });
 
-test("it keeps a record, and changes nothing while it is well", async () => {
+test("keeps a record, and changes nothing while it is healthy", async () => {
 	const before = wire.requests().length;
 	assert.deepEqual(await post(undefined, "/noreverts?referrer=x"), { status: 200, body: ANSWER });
 	const kept = wire.requests()[before];

@@ -38,13 +38,16 @@ export interface FaultyWire {
 	readonly port: number;
 	/** http://127.0.0.1:port */
 	readonly url: string;
-	/** What has come, oldest first; connections that were never made or read are not among it. */
+	/**
+	 * Requests that came, oldest first, without those of connections that were never made or read.
+	 */
 	requests(): readonly WireRequest[];
 	/** Connections that came, those of a refusing or swallowing wire not counted. */
 	readonly connections: number;
 	/**
-	 * From when this resolves on, everything meets `fault`; null: it is well again. `only`: what
-	 * holds a submission meets it and all else goes through (not for faults of connections).
+	 * Everything meets `fault` from when this resolves on; null: the wire is healthy again. `only`:
+	 * requests that hold a submission meet it, and all else goes through (not for faults of
+	 * connections).
 	 */
 	set(fault: WireFault | null, only?: "submissions"): Promise<void>;
 	stop(): Promise<void>;
@@ -75,7 +78,7 @@ export async function startFaultyWire(
 	let only: "submissions" | undefined;
 	let hole: BlackHole | null = null;
 
-	/** What is met now. */
+	/** The current fault. */
 	const current = (): WireFault | null => {
 		if (fault?.kind !== "flapping") return fault;
 		const turns = Math.floor((systemClock.monotonic() - since) / fault.everyMs);
@@ -108,7 +111,7 @@ export async function startFaultyWire(
 		socket.on("close", () => sockets.delete(socket));
 		const now = only === undefined ? current() : null;
 		if (now?.kind === "resetOnAccept" || now?.kind === "refuse") resetSocket(socket);
-		// One that is never read stays like that when the wire is well again.
+		// A connection that is never read stays like that when the wire is healthy again.
 		else if (now === null || !swallows(now)) http.emit("connection", socket);
 	};
 	let server: Server | null = await listening(own, onConnection);

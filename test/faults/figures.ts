@@ -52,7 +52,7 @@ export function figuresOf({ fault, sent, direct, outages }: CellScenario): Figur
 	};
 }
 
-/** What was sent to the relay in vain before the breaker opened. */
+/** Transactions that were sent to the relay in vain before the breaker opened. */
 export function holeOf(sent: readonly Sent[], { begunAt, trippedAt }: Outage): readonly Sent[] {
 	if (trippedAt === null) return [];
 	return sent.filter(

@@ -15,11 +15,11 @@ import type { World } from "./world.ts";
 const MOST_SHOWN = 3;
 const HOLE = 16;
 
-/** What does not hold, in words; empty where all is well. */
+/** Violated rules, in words; empty if there are none. */
 export interface Violations {
-	/** Of what must hold on any machine and at any time. */
+	/** Violations of what must hold on any machine and at any time. */
 	readonly lost: readonly string[];
-	/** Of what depends on answers in time. */
+	/** Violations of what depends on answers in time. */
 	readonly timely: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export async function violationsOf(scenario: CellScenario, waitMs = PATIENCE_MS)
 	};
 }
 
-/** What holds whatever happens: nothing that was acknowledged is lost, public or loose. */
+/** The rules that always hold: nothing that was acknowledged is lost, public or loose. */
 export async function lostOf(
 	parts: CellParts,
 	sent: readonly Sent[],
@@ -48,8 +48,8 @@ export async function lostOf(
 }
 
 /**
- * Clients of a healthy fallback see no error but verdicts; without one they are told so, and
- * nothing else.
+ * Clients of a healthy fallback see no error but verdicts. Without one they receive an error that
+ * says so, and nothing else.
  */
 function answersOf({ fault, sent }: CellScenario): string[] {
 	return told("wrong answer", sent, (one) => {
@@ -77,7 +77,7 @@ function routesOf({ fault, sent, outages }: CellScenario): string[] {
 	if (fault.breaker !== "holds") return [];
 	const isOpen = ({ sentAt, answeredAt }: Sent, { trippedAt, liftedAt }: Outage) =>
 		trippedAt !== null && sentAt > trippedAt && answeredAt < liftedAt;
-	return told("sent to a relay that is out", sent, (one) => {
+	return told("sent to a relay that is down", sent, (one) => {
 		return outages.some((outage) => isOpen(one, outage)) && (one.attempts > 1 || /relay/.test(one.upstream));
 	});
 }
@@ -121,7 +121,7 @@ function fallbackOf({ fault, parts, sent }: CellScenario): string[] {
 	);
 }
 
-/** What was acknowledged is mined. */
+/** Everything that was acknowledged is mined. */
 async function minedOf(
 	{ world, boost }: CellParts,
 	sent: readonly Sent[],
@@ -154,8 +154,8 @@ function publicOf(world: World, sent: readonly Sent[]): string[] {
 }
 
 /**
- * What is mined leaves the journal, which never failed. What one upstream may have although another
- * refused it is followed for a while longer.
+ * Mined transactions leave the journal, which never failed. A transaction that one upstream may
+ * have although another refused it is followed for a while longer.
  */
 async function journalOf(parts: CellParts, sent: readonly Sent[], waitMs: number): Promise<string[]> {
 	const doubtful = sent.filter(

@@ -1,7 +1,7 @@
-// The relay is killed with SIGKILL. What its user ended, at the relay or by boost, is not brought
-// to life by that: what the relay still held goes to the fallback and is mined there, and nothing
-// of the rest is ever at the fallback. And ethers, viem and cast, with boost as their only URL and
-// nothing set in them for us, send and see it mined all the time.
+// The relay is killed with SIGKILL. That revives nothing that its user ended, at the relay or by
+// boost. All that the relay still held goes to the fallback and is mined there, and nothing of the
+// rest is ever at the fallback. And ethers, viem and cast, with boost as their only URL and no
+// settings for us, send and see it mined all the time.
 
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
@@ -80,7 +80,7 @@ test("cancelled, replaced and soft-cancelled transactions stay ended when the re
 		const owner = account();
 		ended.push(await send(boost, "/noreverts?softCancellations=true", owner));
 		const cancelling = await send(by, "/noreverts", owner, { to: owner.address, value: 0 });
-		// Of one that it was never sent boost can say nothing once the relay is dead.
+		// Once the relay is dead, boost can say nothing about a transaction that it never received.
 		(by === boost ? ended : unknown).push(cancelling);
 	}
 

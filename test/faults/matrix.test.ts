@@ -49,7 +49,7 @@ const MOST_STARVED = 3;
 /** A probe exceeds no deadline, except in cells whose fault only a deadline can detect. */
 const PATIENT = { PROBE_TIMEOUT_MS: "5000" };
 
-/** What a cell showed, or why the machine was too busy to show it. */
+/** The result of a cell, or why the machine was too busy for one. */
 type Judged = ({ readonly starved: null } & CellResult) | { readonly starved: string };
 
 /**

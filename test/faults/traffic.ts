@@ -10,7 +10,7 @@ import { rawTransaction, type TestAccount } from "../support/txFactory.ts";
 export const REFUSABLE = ["badRlp", "poor", "wrongChain"] as const;
 export type SentKind = "sound" | (typeof REFUSABLE)[number];
 
-/** What a client was answered. */
+/** The answer to a client. */
 export type Outcome =
 	| { readonly kind: "acknowledged" }
 	| { readonly kind: "error"; readonly code: number; readonly message: string; readonly status: number }
@@ -42,7 +42,7 @@ export interface Sent extends Answered {
 }
 
 export interface TrafficOptions {
-	/** Where it goes; a function is asked each time. */
+	/** The URL that it is sent to; a function is called each time. */
 	readonly url: string;
 	/** Transactions a second. */
 	readonly rate: number;
@@ -99,7 +99,7 @@ export class Traffic {
 		this.#pool = new Pool(options.url, { connections: 256, headersTimeout: 0, bodyTimeout: 0 });
 	}
 
-	/** What has been answered so far, in the order of the answers. */
+	/** Transactions that were answered so far, in the order of the answers. */
 	get sent(): readonly Sent[] {
 		return this.#sent;
 	}
@@ -125,7 +125,7 @@ export class Traffic {
 		const everyMs = 1000 / this.#options.rate;
 		let due = systemClock.monotonic();
 		while (!this.#over) {
-			// What a busy machine has missed is not made up for: that would be a burst.
+			// Sends that a busy machine has missed are not made up for: that would be a burst.
 			due = Math.max(due + everyMs, systemClock.monotonic() - everyMs);
 			const early = due - systemClock.monotonic();
 			if (early > 0) await pause(systemClock, early);

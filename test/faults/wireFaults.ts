@@ -6,7 +6,7 @@ import { pause, systemClock } from "../../shared/clock.ts";
 import { resetSocket } from "../support/tcpProxy.ts";
 
 /**
- * What happens instead of an answer. Those of the first group happen to connections, the others to
+ * Faults instead of an answer. Those of the first group happen to connections, the others to
  * requests.
  */
 export type WireFault =

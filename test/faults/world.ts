@@ -1,5 +1,5 @@
-// What all cells of the fault matrix share: a real chain with funded accounts, a builder that
-// builds blocks by itself, a second relay as the fallback, and a constant watch on the node's
+// The common parts of all cells of the fault matrix: a real chain with funded accounts, a builder
+// that builds blocks by itself, a second relay as the fallback, and a constant watch on the node's
 // public mempool.
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ export interface BuilderCall {
 	readonly params: readonly unknown[];
 }
 
-/** What the cells need of a builder. */
+/** The parts of a builder that the cells need. */
 export interface BuilderPart {
 	readonly url: string;
 	buildBlock(): Promise<unknown>;
@@ -42,7 +42,7 @@ export interface World {
 	readonly fallbackUrl: string;
 	/** A folder for the data of a process, removed at the end. */
 	readonly folder: (name: string) => string;
-	/** What a relay is told of this world, beside its port and folder. */
+	/** A relay's settings for this world, beside its port and folder. */
 	readonly relayEnv: Readonly<Record<string, string>>;
 	/**
 	 * One that nobody else has, with 1,000 Ether and at nonce 0; undefined where there are no more.
@@ -62,8 +62,8 @@ export interface World {
 	 */
 	readonly publicHashes: ReadonlySet<string>;
 	/**
-	 * What builders were told may revert: hashes of bundles' transactions, and others as raw bytes
-	 * (0x hex).
+	 * Transactions that builders were allowed to revert: hashes of bundles' transactions, and others
+	 * as raw bytes (0x hex).
 	 */
 	readonly mayRevert: ReadonlySet<string>;
 	stop(): Promise<void>;
@@ -81,7 +81,7 @@ export interface WorldOptions {
 	readonly builder?: "dev" | "plain";
 }
 
-/** Chain time between blocks; also what relays and boosts are told. */
+/** Chain time between blocks; also the setting of relays and boosts. */
 export const SLOT_SECONDS = 1;
 /** anvil mixes up longer batches. */
 const CHAIN_BATCH = 16;
@@ -234,7 +234,7 @@ export async function startRelayHere(env: Readonly<Record<string, string>>): Pro
 	return relay;
 }
 
-/** What the chain and its builder show of transactions, taken down as it goes on. */
+/** The transactions that the chain and its builder show, collected as it goes on. */
 class ChainWatch {
 	readonly mined = new Set<string>();
 	readonly publicHashes = new Set<string>();

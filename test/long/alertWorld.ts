@@ -1,6 +1,6 @@
-// What the alerts are fired on: two relays and a boost as processes on one PostgreSQL, a chain
-// whose node may fail, and a real Prometheus that scrapes them twice a second by the rules of
-// docs/monitoring/alerts.yml, their times shortened.
+// The system that the alerts are fired on: two relays and a boost instance as processes on one
+// PostgreSQL, a chain whose node may fail, and a real Prometheus. It scrapes them twice a second by
+// the rules of docs/monitoring/alerts.yml, their times shortened.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -24,8 +24,8 @@ const BOOST_SECRET = "what boost and its relays share";
 const BLOCK_MS = 1_000;
 
 /**
- * What is shorter in these minutes than in production; and what takes too much of time or memory
- * comes from less of it.
+ * Times that are shorter here than in production, and lower thresholds for what would take too much
+ * time or memory.
  */
 const SHORTER: readonly (readonly [RegExp, string])[] = [
 	[/^( +for:) .*$/gm, "$1 2s"],

@@ -1,6 +1,6 @@
 // Fires each alert of docs/monitoring/alerts.yml once: real processes are brought into the state
-// that it tells of, and a real Prometheus finds it by the rules. Then what was wrong is put right,
-// and the alert must cease.
+// that it reports, and a real Prometheus finds it by the rules. Then the fault is repaired, and the
+// alert must cease.
 
 import { spawnSync } from "node:child_process";
 import { parse } from "yaml";
@@ -15,7 +15,7 @@ const FIRES_MS = 120_000;
 const CEASES_MS = 180_000;
 const LOOK_MS = 500;
 
-/** One state, and the alerts that tell of it. */
+/** One state, and the alerts that report it. */
 interface State {
 	readonly alerts: readonly string[];
 	/** Called again and again until all fire. */

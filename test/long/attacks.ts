@@ -28,7 +28,7 @@ const PARTS = 10;
  */
 const LONGEST_LIFE = 1_000;
 const LONGEST_WATCH = 100;
-/** What live memory may grow by from the first round to the second, while nothing is pending. */
+/** Allowed growth of live memory from the first round to the second, while nothing is pending. */
 const GROWTH_BYTES = 16 * MIB;
 /** Reads of the attacker's take the node so long. */
 const SLOW_MS = 2_000;
@@ -112,7 +112,7 @@ async function emptied(fixture: AttackFixture): Promise<number> {
 }
 
 interface AttackRound extends LongAttacksOptions {
-	/** Of the accounts that nobody has seen. */
+	/** The first of the accounts that nobody has seen. */
 	readonly firstAccount: number;
 	/** Takes what did not hold. */
 	readonly fail: (what: string) => void;
@@ -140,8 +140,8 @@ async function attackAll(fixture: AttackFixture, round: AttackRound): Promise<vo
 		say(`attacks: ${lineOf(figures)}`);
 		// Told alone: thirteen attacks and the attacker have the same processors as the relay.
 		const { livez: _, ...slowest } = figures.slowest;
-		// 512 MiB are for one attack: so many clients may hold more together. Whether it grows is told
-		// at the end.
+		// A limit of 512 MiB is for one attack: so many clients may hold more together. Growth is
+		// reported at the end.
 		for (const broken of brokenIn({ ...figures, slowest, memory: 0 })) fail(broken);
 	}
 	await Promise.all(attacking);

@@ -17,7 +17,7 @@ import { until } from "../support/until.ts";
 
 interface LongBoostOptions {
 	readonly seed: number;
-	/** Of kills and restarts. */
+	/** The duration of kills and restarts. */
 	readonly minutes: number;
 	/** Takes each line. */
 	readonly say: (line: string) => void;
@@ -32,7 +32,7 @@ const CELLS = [
 	{ path: "/noreverts", rate: 100 },
 	{ path: "/fast", rate: 50 },
 ] as const;
-/** Of a cell. */
+/** The accounts of a cell. */
 const ACCOUNTS = 3_000;
 const CELL = { answers: 100, relapses: true, compares: true, mostAccounts: ACCOUNTS };
 /** As they are where nothing is set. */
@@ -133,7 +133,7 @@ async function killing(
 		}
 		await traffic.stop();
 		const well = async () => (await statusOf(parts.boost.url)).relay.state === "closed";
-		await until("boost is well again", well, 60_000);
+		await until("boost is healthy again", well, 60_000);
 		const violations = await lostOf(parts, traffic.sent);
 		const acknowledged = traffic.sent.filter(({ outcome }) => outcome.kind === "acknowledged").length;
 		for (const violation of violations) say(`boost: FAILED ${violation}`);

@@ -58,7 +58,7 @@ export async function longFiles(say: (line: string) => void): Promise<boolean> {
 		await system.chain.rpc("anvil_setCode", [EMITTER, EMITS_LOG]);
 		const target = signed(system, sender, 0, EMITTER);
 		const submit = { method: "eth_sendRawTransaction", params: [target.serialized] };
-		// What follows fits between two heads.
+		// All that follows fits between two heads.
 		await relay.nextHead();
 		tell("a submission to the relay", await relay.run(submit));
 		const backrun = signed(system, searcher, 0, system.builder.coinbase);
@@ -96,7 +96,7 @@ interface Measured {
 	readonly url: string;
 	/** Ends it; V8 would wait for the inspector's leaving. */
 	end(signal?: NodeJS.Signals): Promise<void>;
-	/** Of a relay: resolves when the next head is being worked off. */
+	/** Only for a relay: resolves when it is processing the next head. */
 	nextHead(): Promise<void>;
 	/**
 	 * Makes a call on `/fast`, and answers the files of which a function ran meanwhile. Throws where

@@ -1,6 +1,6 @@
-// Minutes of faults in a cluster of three relays and two boosts under load (test/scale). Prints
-// each fault; where something did not hold, the logs of all processes are kept in a folder that is
-// named.
+// Minutes of faults in a cluster of three relays and two boost instances under load (test/scale).
+// Prints each fault. If something did not hold, the logs of all processes are kept in a folder, and
+// its name is printed.
 
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

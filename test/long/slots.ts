@@ -1,7 +1,7 @@
 // A day of auctions on the relay's own slots: honest bidders against addresses that claim more than
 // anybody and pay 1 wei, with and without records that these have bought, and an honest crowd
-// against sending everything. What a builder has of the bids it runs in its block, and it keeps
-// what pays the most.
+// against sending everything. A builder runs the bids that it has in its block, and keeps those
+// that pay the most.
 
 import type { Bid } from "../../relay/auction/bid.ts";
 import { drawing, slotsOf } from "../../relay/auction/slots.ts";
@@ -13,8 +13,8 @@ const SLOTS = 16;
 const DAY_BLOCKS = 7_200;
 const MILLIETHER = 10n ** 15n;
 /**
- * What an honest bidder pays, in milliether: drawn from this range for each target; of a crowd from
- * 0 on.
+ * The payment of an honest bidder, in milliether, drawn from this range for each target. In a crowd
+ * it is drawn from 0 on.
  */
 const [LEAST, MOST] = [14_000, 16_000];
 /** The claim of a bid that pays 1 wei. */
@@ -52,8 +52,8 @@ export interface Scenario {
 	/** The day of the attack that is measured. The first unless said. */
 	readonly day?: number;
 	/**
-	 * What the cheats pay for records as each day begins, as a part of what one honest bidder's bids
-	 * of a day come to.
+	 * The cheats' payment for records as each day begins, as a part of the sum of one honest bidder's
+	 * bids of a day.
 	 */
 	readonly bought?: number;
 	/** How many of them share these records. All unless said. */
@@ -65,13 +65,13 @@ export interface Scenario {
 	readonly outbids?: number;
 }
 
-/** What came of it, as parts of what the best honest bids of the day come to. */
+/** The outcome, as parts of the sum of the best honest bids of the day. */
 export interface Outcome {
-	/** What users were paid their share of. */
+	/** The payments that users got their share of. */
 	readonly kept: number;
 	/**
-	 * What the cheats gained, less what they have paid: a backrun is worth to them what the best
-	 * honest bid pays.
+	 * The cheats' gain, less their payments: a backrun is worth to them what the best honest bid
+	 * pays.
 	 */
 	readonly gain: number;
 }
@@ -84,7 +84,7 @@ interface Actor {
 	readonly isHonest: boolean;
 }
 
-/** What bidders have left within a day, in milliether. */
+/** The amounts that bidders have left within a day, in milliether. */
 class Records {
 	readonly #payments: { readonly block: number; readonly key: string; readonly left: bigint }[] = [];
 	readonly #sums = new Map<string, bigint>();
@@ -109,7 +109,7 @@ class Records {
 	}
 }
 
-/** Plays the days up to the one that is measured. The same scenario has the same outcome. */
+/** Plays the days up to the measured one. The same scenario has the same outcome. */
 export function playDay(scenario: Scenario): Outcome {
 	const { targets, isEstablished = false, day = 1, bought = 0, buyers, outbids } = scenario;
 	const random = new SeededRandom(48);
@@ -156,8 +156,8 @@ export function playDay(scenario: Scenario): Outcome {
 }
 
 /**
- * What an honest crowd's bids in the slots pay, as a part of what they would if the builder had
- * them all: `failing` of them fail in the block, and those that have landed have records.
+ * The payment of an honest crowd's bids in the slots, as a part of their payment if the builder had
+ * them all. `failing` of them fail in the block, and those that have landed have records.
  */
 export function playCrowd(targets: number, size: number, failing: number): number {
 	const random = new SeededRandom(48);
@@ -184,7 +184,7 @@ export function playCrowd(targets: number, size: number, failing: number): numbe
 	return kept / best;
 }
 
-/** What becomes of so many cheats. */
+/** The results with so many cheats. */
 export interface SlotsRow {
 	readonly cheats: number;
 	/**

@@ -25,17 +25,17 @@ export interface MetaMaskTransaction {
 	readonly gasFeeEstimatesLoaded?: boolean;
 	readonly txParams: Readonly<Record<string, string | undefined>>;
 	readonly error?: { readonly message: string };
-	/** What its user reads when the bytes could not be sent again. */
+	/** The text for its user when the bytes could not be sent again. */
 	readonly warning?: { readonly error: string; readonly message: string };
 	/** The block from which its distances are counted: it was first looked at there. */
 	readonly firstRetryBlockNumber?: string;
 	/** How often the bytes were sent again with success. */
 	readonly retryCount?: number;
-	/** Of the one that was mined in its place. */
+	/** The hash of the transaction that was mined in its place. */
 	readonly replacedBy?: string;
 }
 
-/** What MetaMask's parts call each other through: actions with answers, and events. */
+/** The calls between MetaMask's parts: actions with answers, and events. */
 interface MetaMaskMessenger {
 	registerActionHandler(action: string, handler: (...params: never[]) => unknown): void;
 	delegate(to: { messenger: MetaMaskMessenger; actions?: string[]; events?: string[] }): void;
@@ -98,7 +98,7 @@ interface AskedRequest {
 	readonly answer: { readonly result?: unknown; readonly error?: { code: number; message: string } };
 }
 
-/** What the user asks for; quantities in wei. */
+/** The user's request; quantities in wei. */
 interface WantedTransaction {
 	readonly to: string;
 	readonly value?: bigint;
@@ -106,7 +106,7 @@ interface WantedTransaction {
 	readonly gas?: bigint;
 	readonly maxFeePerGas?: bigint;
 	readonly maxPriorityFeePerGas?: bigint;
-	/** What is typed into the field "custom nonce". */
+	/** The number typed into the field "custom nonce". */
 	readonly customNonce?: number;
 }
 
@@ -264,7 +264,7 @@ export class MetaMaskWallet {
 
 	/**
 	 * Waits until a whole look at its pending transactions at `block` is over: the receipt, and the
-	 * account's count. What is due to be sent again is sent after it.
+	 * account's count. Anything due to be sent again is sent after it.
 	 */
 	async looked(block: number): Promise<void> {
 		await until(`MetaMask has looked at block ${block}`, () =>

@@ -27,7 +27,7 @@ const OUTAGES: readonly (readonly [what: string, path: string, outage: () => Pro
 ];
 
 for (const [what, path, outage] of OUTAGES) {
-	test(`while ${what} MetaMask is told why, and it sends at once when boost is well again`, async (t) => {
+	test(`while ${what} MetaMask receives the reason, and it sends at once when boost is healthy again`, async (t) => {
 		const { account } = await fixture.users.actor();
 		const wallet = new MetaMaskWallet({ rpcUrl: `${fixture.boost.url}${path}`, account });
 		t.after(() => wallet.close());
@@ -48,5 +48,5 @@ for (const [what, path, outage] of OUTAGES) {
 async function bothOut(): Promise<void> {
 	await fixture.wires.fallback.set({ kind: "refuse" });
 	await fixture.fails();
-	await fixture.boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+	await fixture.boost.reaches("both are down", ({ fallback }) => fallback?.state !== "closed");
 }

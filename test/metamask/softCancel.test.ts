@@ -9,7 +9,9 @@ import { type MetaMaskTransaction, MetaMaskWallet, signedBy } from "./metaMaskWa
 
 const TO = "0x00000000000000000000000000000000000be11e";
 const SOFT = "/noreverts?softCancellations=true";
-/** What the extension's requests carry in Chrome and in Firefox; the app's carry no Origin. */
+/**
+ * Origins of the extension's requests in Chrome and in Firefox; the app's requests have no Origin.
+ */
 const EXTENSIONS = [
 	"chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn",
 	"moz-extension://c2480724-8a32-4afc-a7aa-c1d18a8bf229",

@@ -1,5 +1,5 @@
-// What builders were sent, against the model: reads each builder's record, and says what is missing
-// and what they should not have had. The next block is the chain's head plus one.
+// Compares the requests to builders with the model: reads each builder's record, and reports what
+// is missing and what they should not have received. The next block is the chain's head plus one.
 
 import type { BuilderInput } from "../../relay/domain/builder.ts";
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
@@ -122,11 +122,11 @@ export class SendRules {
 	readonly #mayHide: (builder: string) => boolean;
 	/** When a transaction was taken anew: what came before is of an earlier life. */
 	readonly #taken = new Map<string, Moment>();
-	/** What was sent before does not count as sent for the next block. */
+	/** Anything sent before does not count as sent for the next block. */
 	#since: Moment = new Map();
 	/** As that, for private transactions. */
 	#moved: Moment = new Map();
-	/** Of the step under way. */
+	/** The beginning of the step under way. */
 	#begun: Moment = new Map();
 	#wantedBefore: ReadonlySet<string> = new Set();
 	/** From when on nothing of a transaction may be sent. */
@@ -171,14 +171,14 @@ export class SendRules {
 		}
 	}
 
-	/** What is still missing. */
+	/** Everything that is still missing. */
 	lacks(model: ControlModel): readonly string[] {
 		return [...this.#books(model), ...model.all().flatMap((tx) => this.#missingCancels(tx))];
 	}
 
 	/**
-	 * What must never be. `inFlight`: the step had several parts, between which more may have been
-	 * sent than at its ends.
+	 * Sends that must never be. `inFlight`: the step had several parts, between which more may have
+	 * been sent than at its ends.
 	 */
 	violations(model: ControlModel, inFlight: boolean): readonly string[] {
 		const wanted = this.#wanted(model);
@@ -187,7 +187,7 @@ export class SendRules {
 		return [...all.flatMap((tx) => this.#sentLate(tx)), ...astray];
 	}
 
-	/** What was sent of one that had ended. */
+	/** Sends of a transaction that had ended. */
 	#sentLate(tx: ModelTx): readonly string[] {
 		const quiet = this.#quiet.get(tx.hash);
 		if (quiet === undefined) return [];
@@ -200,8 +200,8 @@ export class SendRules {
 	}
 
 	/**
-	 * What this step sent of one that waits, is held, or is not for that builder, neither before the
-	 * step nor behind it.
+	 * Sends in this step of a transaction that waits, is held, or is not for that builder, both
+	 * before the step and after it.
 	 */
 	#sentAstray(model: ControlModel, tx: ModelTx, wanted: ReadonlySet<string>): readonly string[] {
 		if (tx.end !== null || model.mined(tx) !== undefined) return [];
@@ -228,7 +228,10 @@ export class SendRules {
 		return builds !== undefined && this.#mayHold(model, tx, builds);
 	}
 
-	/** What builders hold against what the model wants them to. */
+	/**
+	 * Differences between the transactions that builders have and those that the model wants them to
+	 * have.
+	 */
 	#books(model: ControlModel): readonly string[] {
 		const block = model.chain.head + 1;
 		const all = this.#wanted(model);
@@ -248,8 +251,9 @@ export class SendRules {
 	}
 
 	/**
-	 * What stopped going out may still be out where it was sent for this very block, or privately: to
-	 * stop sending is to stop. What has ended, or fails now, is withdrawn, where a builder knows how.
+	 * Whether a builder may still have a transaction that is no longer sent: it was sent for this
+	 * very block, or privately, and to stop sending withdraws nothing. A transaction that has ended,
+	 * or fails now, is withdrawn if the builder supports that.
 	 */
 	#mayHold(model: ControlModel, tx: ModelTx, watch: BuilderWatch): boolean {
 		if ((tx.end !== null || tx.now === "hold") && watch.cancel !== "none") return false;

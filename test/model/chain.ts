@@ -35,7 +35,7 @@ export class ChainReader {
 		this.base = options.base;
 	}
 
-	/** What the chain holds now. */
+	/** The current state of the chain. */
 	async view(): Promise<ChainView> {
 		const head = Number(await this.#chain.rpc("eth_blockNumber"));
 		const numbers = Array.from({ length: head - this.base }, (_, i) => this.base + 1 + i);
@@ -67,7 +67,7 @@ export class ChainReader {
 		return (await this.#all(calls)).map(Number);
 	}
 
-	/** Of these hashes those that the node itself knows, in its mempool or its chain. */
+	/** The hashes among these that the node itself knows, in its mempool or its chain. */
 	async knows(hashes: readonly string[]): Promise<ReadonlySet<string>> {
 		const found = await this.#all(hashes.map((hash) => ["eth_getTransactionByHash", [hash]] as const));
 		return new Set(hashes.filter((_, i) => found[i] !== null));
@@ -114,7 +114,7 @@ export interface BlocksDependencies {
 	readonly sends: SendRules;
 	/** Address of the contract that reverts while it is shut. */
 	readonly gate: string;
-	/** Who sends to builders beside the relay. */
+	/** Sends to builders beside the relay. */
 	readonly stranger: Wallet;
 	/** The bytes of a transaction of this sequence. */
 	readonly rawOf: (hash: string) => string | undefined;
@@ -219,7 +219,7 @@ export class Blocks {
 		if (model.chain.head !== head) sends.moved(before);
 	}
 
-	/** What is done in it, the relay sees all at once. */
+	/** Runs `act` so that the relay sees all of it at once. */
 	async #unseen(act: () => Promise<void>): Promise<void> {
 		const release = this.#dependencies.system.node?.hold();
 		await act().finally(release);
@@ -231,7 +231,7 @@ export class Blocks {
 		await chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + chain.slotSeconds }]);
 	}
 
-	/** What anvil takes back with a block, and the gate must be in its state again. */
+	/** Sets the gate to its state again: anvil takes it back with a block. */
 	async #setGate(): Promise<void> {
 		await this.#dependencies.system.chain.rpc("anvil_setCode", [
 			this.#dependencies.gate,

@@ -6,7 +6,7 @@
 export const PATHS = ["fast", "noreverts", "fullprivacy", "maxbackruns", "nochecks"] as const;
 export type Path = (typeof PATHS)[number];
 
-/** Where a settled transaction can be. `PENDING` and `SHARED` are passed through only. */
+/** The stages of a settled transaction. `PENDING` and `SHARED` are passed through only. */
 export type Stage =
 	| "QUEUED"
 	| "SIMULATION_FAILED"
@@ -59,15 +59,16 @@ export interface ModelTx extends SignedTx {
 	/** It was to be sent to builders at any time. */
 	wasSent: boolean;
 	/**
-	 * Where it was mined when the relay started again, of one that had ended before any builder had
-	 * it: what the chain does with it from then on is not seen. Null: the relay watches it.
+	 * For a transaction that had ended before any builder had it: the block that had mined it when
+	 * the relay started again. From then on the relay does not see what the chain does with it. Null:
+	 * the relay watches it.
 	 */
 	settled: { readonly mined: Mined | undefined } | null;
 	/** It has passed a simulation since it was taken. */
 	passed: boolean;
 	/** The first block of its life; null until its nonce is next in line. */
 	firstBlock: number | null;
-	/** What is done with it for the next block while it is pending; null else. */
+	/** Its plan for the next block while it is pending; null otherwise. */
 	now: "send" | "sendPrivately" | "hold" | "wait" | null;
 }
 
@@ -80,7 +81,7 @@ export interface Mined {
 /** The chain as a node tells it. */
 export interface ChainView {
 	readonly head: number;
-	/** Of each account, after the head. */
+	/** The next nonce of each account, after the head. */
 	readonly nonces: readonly number[];
 	/** By hash. */
 	readonly mined: ReadonlyMap<string, Mined>;
@@ -152,14 +153,14 @@ export class ControlModel {
 		return this.#taken.get(hash);
 	}
 
-	/** Where it was mined, as far as the relay looks. */
+	/** The block that mined it, as far as the relay looks. */
 	mined(tx: ModelTx): Mined | undefined {
 		return tx.settled === null ? this.chain.mined.get(tx.hash) : tx.settled.mined;
 	}
 
 	/**
-	 * The relay started again. What had ended unsent is settled: nobody but its user could have it
-	 * mined.
+	 * The relay started again. Transactions that had ended unsent are settled: nobody but their user
+	 * could have them mined.
 	 */
 	restarted(): void {
 		for (const tx of this.all()) if (tx.end !== null && !tx.wasSent) tx.settled = { mined: this.mined(tx) };
@@ -194,7 +195,7 @@ export class ControlModel {
 		return this.isPending(tx) && tx.now !== "hold" ? "UNKNOWN" : "FAILED";
 	}
 
-	/** Who has the nonce now. */
+	/** The current holder of the nonce. */
 	holder(account: number, nonce: number): ModelTx | undefined {
 		return this.all().find((tx) => tx.account === account && tx.nonce === nonce && this.isPending(tx));
 	}
@@ -266,7 +267,8 @@ export class ControlModel {
 		const { head } = this.chain;
 		const wereMined = [...this.all()].filter((tx) => this.mined(tx) !== undefined);
 		this.chain = chain;
-		// What was public for a block goes out again whatever its age: its lifetime starts again.
+		// A transaction that was public for a block is sent again whatever its age: its lifetime starts
+		// again.
 		for (const tx of wereMined)
 			if (this.mined(tx) === undefined && tx.firstBlock !== null) tx.firstBlock = head + 1;
 		for (const tx of this.all()) {
@@ -277,10 +279,7 @@ export class ControlModel {
 		this.plan();
 	}
 
-	/**
-	 * What is done with each pending transaction for the next block, by its account's chain of
-	 * nonces.
-	 */
+	/** Plans each pending transaction for the next block, by its account's chain of nonces. */
 	plan(): void {
 		for (const tx of this.all()) tx.now = null;
 		this.chain.nonces.forEach((_, account) => {
@@ -304,8 +303,8 @@ export class ControlModel {
 			const isChecked = tx.path !== "nochecks";
 			const mustPass = isChecked && (!tx.passed || isNoRevert(tx.path));
 			const passesNow = !tx.gated || this.gateOpen;
-			// Behind a link that is never simulated, or that is out though it fails by now, no state is
-			// known.
+			// No state is known behind a link that is never simulated, or that was sent though it fails
+			// by now.
 			if (waits || (isChecked && unchecked) || (mustPass && !passes)) {
 				wait(tx);
 				waits = true;
@@ -336,7 +335,7 @@ export class ControlModel {
 		const had = this.all().filter(
 			(one) => one.account === fresh.account && one.nonce === fresh.nonce && one.wasSoft,
 		);
-		// Where nobody has the nonce, the last one that had it softly counts, unless it was replaced.
+		// If nobody has the nonce, its last soft holder counts, unless it was replaced.
 		const earlier = holder ?? had.findLast((one) => one.hash !== fresh.hash);
 		if (earlier === undefined || earlier.end === "REPLACED") return false;
 		if (holder !== undefined && !holder.soft) return false;

@@ -32,7 +32,7 @@ export interface RunOptions {
 }
 
 export interface RunReport {
-	/** Null where all is well. */
+	/** Null: nothing failed. */
 	readonly failure: string | null;
 	readonly sequences: number;
 	/** How often each kind of step ended in which way. */
@@ -92,7 +92,7 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 	}
 }
 
-/** What failed, how to have it again, and what happened up to there. */
+/** The failure, how to repeat it, and the steps up to it. */
 function reportOf(details: fc.RunDetails<[Iterable<Step>]>, scenario: string): string {
 	const { seed, counterexamplePath, numShrinks, errorInstance, counterexample } = details;
 	const { message, cause } = errorInstance as Error;
@@ -114,7 +114,7 @@ class Host {
 	#played = 0;
 	/** One has failed. */
 	failed = false;
-	/** Of the last sequence that failed. */
+	/** The scenario of the last sequence that failed. */
 	scenario = "";
 
 	constructor(tally: Map<string, number>) {
@@ -133,7 +133,7 @@ class Host {
 		} catch (thrown) {
 			this.scenario = sequence.scenario.join("\n");
 			this.failed = true;
-			// What is left of it would disturb the next one.
+			// Its remains would disturb the next one.
 			await this.stop();
 			throw thrown;
 		}

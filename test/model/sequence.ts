@@ -19,7 +19,7 @@ export const ACCOUNTS = 2;
 /** How late a slow builder answers. */
 const SLOW_MS = 60;
 
-/** What a sequence runs on. */
+/** The system that a sequence runs on, and its surroundings. */
 export interface Stage {
 	readonly system: TestSystem;
 	/** Sends to builders beside the relay. */
@@ -32,7 +32,7 @@ export interface Stage {
 	readonly lifeBlocks: number;
 	/** How long the relay may take to be as the model has it, in ms. */
 	readonly settleMs: number;
-	/** What the relay has complained of so far. */
+	/** The relay's complaints so far. */
 	readonly complaints: readonly string[];
 }
 interface Parts {
@@ -44,7 +44,7 @@ interface Parts {
 }
 type Cancel = "endpoint" | "empty" | "both" | "none";
 
-/** What to sign. */
+/** The transaction to sign. */
 export interface TxWish {
 	readonly account: number;
 	readonly nonce: number;
@@ -61,7 +61,7 @@ export class Sequence {
 	readonly model: ControlModel;
 	readonly chain: ChainReader;
 	readonly blocks: Blocks;
-	/** What was done, for people. */
+	/** The steps so far, for people. */
 	readonly scenario: string[] = [];
 	readonly #actors: readonly Actor[];
 	readonly #gate: string;
@@ -223,8 +223,8 @@ export class Sequence {
 	}
 
 	async restart(): Promise<string> {
-		// Of one that was ended right behind its submission the relay alone knows whether a builder was
-		// to have it.
+		// If a transaction was ended right behind its submission, only the relay knows whether a
+		// builder was to have it.
 		for (const tx of this.model.all()) {
 			if (tx.end === null) continue;
 			const events = await this.stage.system.client.events(tx.hash);

@@ -12,7 +12,7 @@ export interface SettlingDependencies {
 	readonly model: ControlModel;
 	readonly chain: ChainReader;
 	readonly sends: SendRules;
-	/** Of the accounts, by index. */
+	/** The addresses of the accounts, by index. */
 	readonly addresses: readonly string[];
 }
 
@@ -51,7 +51,8 @@ export class Settling {
 	 */
 	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
 		const { model } = this.#dependencies;
-		// Of what searchers know, the events name no builder where something hidden stood before it.
+		// The events of a transaction that searchers know name no builder if something hidden stood
+		// before it.
 		const open = model.all().filter((tx) => !tx.wasShown && !tx.expired);
 		for (const { hash } of open.filter((tx) => model.isEndedByUser(tx))) {
 			const names = watches.filter((watch) => watch.cancels(hash).length > 0).map(({ name }) => name);
@@ -77,10 +78,7 @@ export class Settling {
 		);
 	}
 
-	/**
-	 * What the model says has changed since it was last asked: in words, and as stages left for
-	 * others.
-	 */
+	/** The changes by the model since the last call: in words, and as stages left for others. */
 	describe(): { readonly text: string; readonly changes: readonly string[] } {
 		const { model } = this.#dependencies;
 		const { head, nonces } = model.chain;
@@ -116,7 +114,7 @@ export class Settling {
 		return lacks.length > 0 ? lacks : this.#readDifferences();
 	}
 
-	/** What eth_getTransactionByHash and the pending nonces say. */
+	/** The differences in eth_getTransactionByHash and the pending nonces. */
 	async #readDifferences(): Promise<readonly string[]> {
 		const { model, chain, addresses } = this.#dependencies;
 		const all = model.all();
@@ -134,7 +132,7 @@ export class Settling {
 		]);
 		const byHash = all.flatMap((tx, i) => {
 			const shown = readBlockHash(results[i]);
-			// What ended may still stand in the node's own mempool, where somebody published it.
+			// An ended transaction may still stand in the node's own mempool, if somebody published it.
 			const expected = model.isPending(tx) || known.has(tx.hash) ? "pending" : "null";
 			const wanted = model.chain.mined.get(tx.hash)?.blockHash ?? expected;
 			return shown === wanted ? [] : [`${tx.hash} by its hash is ${shown}, expected ${wanted}`];
@@ -193,7 +191,10 @@ function statusDifferences(model: ControlModel, tx: ModelTx, shown: WireStatus):
 	return a === b ? [] : [`${tx.hash} on /${tx.path} is ${a}, expected ${b}`];
 }
 
-/** What has outlived its life and has its nonce used may have ended by either. */
+/**
+ * The expected stage. A transaction that has outlived its life, and whose nonce is used, may have
+ * ended by either.
+ */
 function stageOf(model: ControlModel, tx: ModelTx, { stage }: WireStatus): string {
 	const expected = model.stage(tx);
 	return expected === "DROPPED" && stage === "EXPIRED" && model.isOver(tx) ? stage : expected;

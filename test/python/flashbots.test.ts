@@ -43,7 +43,7 @@ describe("flashbots 2.0.0", { skip: FLASHBOTS.absent }, () => {
 		assert.deepEqual(await fixture.stages(hash, { key: KEY }), ["CANCELLED"]);
 	});
 
-	test("the four calls of statistics tell of a bundle and of what its searcher has paid", async () => {
+	test("the four calls of statistics report a bundle and what its searcher has paid", async () => {
 		const { target, backrun, next } = await pair();
 		const hash = await library.ask(["send_raw_bundle", [target, backrun.raw], next]);
 		await fixture.system.builder.waitForRequest(({ params }) => JSON.stringify(params).includes(backrun.raw));

@@ -1,7 +1,7 @@
 // `npm run test:python [-- FILE ...]`: the tests of searchers' Python libraries against a relay.
 // Makes the virtual environments of test/python/.venv with what flashbots.txt and newest.txt list,
-// if they are not there yet, then runs `npm test -- test/python`. Where there is no Python that can
-// do this it says so and ends well, since nothing else of this repository needs one.
+// if they are not there yet, then runs `npm test -- test/python`. Without a Python that can do this
+// it says so and exits with success, since nothing else of this repository needs one.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -42,8 +42,8 @@ export const FLASHBOTS = environment("flashbots");
 export const NEWEST = environment("newest");
 
 /**
- * What a program may take, or one answer of it, in ms: to import web3 takes seconds on a busy
- * machine.
+ * The longest that a program, or one answer of it, may take, in ms: importing web3 takes seconds on
+ * a busy machine.
  */
 const ANSWER_MS = 60_000;
 

@@ -1,6 +1,6 @@
-// Three relays and two boosts under load while one fault after another happens to them. When it is
-// over all is mended, and what was acknowledged is waited for; then everything that was taken down
-// is judged.
+// Three relays and two boost instances under load while one fault after another happens to them.
+// Then everything is repaired, and acknowledged transactions get time to be mined. At the end all
+// records are judged.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { systemClock } from "../../shared/clock.ts";
@@ -16,15 +16,15 @@ import { type Entry, Wallets } from "./wallets.ts";
 
 export interface ChaosOptions {
 	readonly seed: number;
-	/** Of faults. */
+	/** The duration of the faults. */
 	readonly seconds: number;
 	/** Takes each line of the report. */
 	readonly say: (line: string) => void;
 }
 
-/** What came of it. */
+/** The outcome. */
 export interface ChaosResult {
-	/** What did not hold, in words. */
+	/** Violated rules, in words. */
 	readonly violations: readonly string[];
 	/** The logs of all processes, by name. */
 	readonly logs: ReadonlyMap<string, string>;
@@ -37,7 +37,7 @@ const PAUSES = [500, 2_500] as const;
 const CALM_MS = 90_000;
 const READY_MS = 60_000;
 const SEARCHERS_EACH = 2;
-/** Of ten requests so many go to a boost. */
+/** Requests out of ten that go to a boost instance. */
 const BY_BOOST = 4;
 
 /** Runs it. */
@@ -59,7 +59,7 @@ async function chaos(world: ScaleWorld, { seed, seconds, say }: ChaosOptions): P
 	const { cluster, chain } = world;
 	const delay = monitorEventLoopDelay({ resolution: 20 });
 	delay.enable();
-	await until("a boost is ready", () => cluster.ready("boost").length > 0, READY_MS);
+	await until("a boost instance is ready", () => cluster.ready("boost").length > 0, READY_MS);
 	const random = new SeededRandom(seed + 1);
 	const wallets = new Wallets({
 		random,
@@ -126,7 +126,7 @@ function entryOf({ cluster }: ScaleWorld, random: SeededRandom): Entry | null {
 	return ready.length === 0 ? null : random.pick(ready);
 }
 
-/** Each refund is told once, and as it was paid. */
+/** Each refund is reported once, and as it was paid. */
 async function refundViolations(
 	{ cluster, chain }: ScaleWorld,
 	evidence: Evidence,
@@ -168,7 +168,7 @@ function endsOf({ cluster }: ScaleWorld): readonly string[] {
 	return told("ended by itself", found, (text) => text);
 }
 
-/** What must have happened, so that the rest says something. */
+/** Events that must have happened, so that the rest says something. */
 function missingOf(evidence: Evidence): readonly string[] {
 	const { submitted, terms, faults } = evidence;
 	const counts = {

@@ -31,7 +31,8 @@ function connection(relay: string, times: readonly number[], over: Partial<Conne
 }
 
 /**
- * All is well: mined, shown to two, and the lease goes from the first to the second at 20,000 ms.
+ * A run without faults: mined, shown to two, and the lease goes from the first to the second at
+ * 20,000 ms.
  */
 function evidence(over: Partial<Evidence> = {}): Evidence {
 	return {

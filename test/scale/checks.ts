@@ -1,6 +1,6 @@
-// What must hold of a cluster whatever happens to it, read from what users and searchers were
-// answered, the builder's record, the terms of the lease and the chain. Each fault found is told in
-// words.
+// The rules for a cluster that hold whatever happens to it, read from the answers to users and
+// searchers, the builder's record, the terms of the lease and the chain. Each violation is reported
+// in words.
 
 import type { BuiltBlock } from "../devnet/blockMaker.ts";
 import type { FaultRecord } from "./faults.ts";
@@ -34,7 +34,7 @@ const ON_ITS_WAY_MS = 300;
 /** Searchers are shown a transaction within so much of each other, in ms. */
 const TOGETHER_MS = 1_000;
 /**
- * A process may close its websockets so long before it ends, and its clients may hear of its end so
+ * A process may close its websockets so long before it ends, and its clients may notice its end so
  * much later, in ms.
  */
 const [DRAIN_MS, HEARD_MS] = [8_000, 1_000];
@@ -43,7 +43,7 @@ const CALM_MS = 1_500;
 const MOST_SHOWN = 5;
 const SENDS = /^(eth_send|mev_send)/;
 
-/** Where each relay stands with the hour: Unix ms as a time of day, for logs beside it. */
+/** Unix ms as a time of day, to compare with logs. */
 export function timeOf(ms: number): string {
 	return new Date(ms).toISOString().slice(11, 23);
 }
@@ -62,13 +62,14 @@ export function violationsOf(evidence: Evidence): readonly string[] {
 }
 
 /**
- * What was acknowledged is mined, unless its user ended it, or a nonce before it was never taken.
+ * Acknowledged transactions are mined, unless their user ended them, or a nonce before them was
+ * never used.
  */
 function lostOf(evidence: Pick<Evidence, "submitted" | "minedAt">): readonly string[] {
 	return told("acknowledged and not mined", openOf(evidence), describe);
 }
 
-/** What was acknowledged and must be mined, and is not. */
+/** Transactions that were acknowledged and must be mined, and are not. */
 export function openOf({
 	submitted,
 	minedAt,
@@ -100,12 +101,12 @@ function sendersOf({ calls, terms }: Evidence): readonly string[] {
 	return told("sent to the builder by one that had not the lease", found, (text) => text);
 }
 
-/** What boost says of a cancel that it can't pass on yet; asked again it says true. */
+/** Boost's answer to a cancel that it can't forward yet; asked again it returns true. */
 const TAKEN_BACK_LATER = /cancels it there as soon as possible/;
 
 /**
- * What was cancelled or replaced is not sent once its user knows that it is, unless he was told
- * that it may be for a while.
+ * A cancelled or replaced transaction is not sent once its user knows its end, unless an answer
+ * said that it may be for a while.
  */
 function endedOf({ submitted, calls }: Evidence): readonly string[] {
 	const sends = calls.filter(isSend);
@@ -129,8 +130,8 @@ function endedOf({ submitted, calls }: Evidence): readonly string[] {
 }
 
 /**
- * A sound transaction is never refused for good, and no cancel is told of one that it is unknown
- * while it is pending.
+ * A sound transaction is never refused for good, and no cancel of a pending transaction returns
+ * that it is unknown.
  */
 function verdictsOf({ submitted, minedAt }: Evidence): readonly string[] {
 	const refused = submitted.filter(({ ackedAt, answers }) => {
@@ -180,8 +181,8 @@ interface Shown {
 }
 
 /**
- * What was shown while nothing happened to the core, on each connection to which nothing happened
- * either.
+ * Transactions that were shown while nothing happened to the core, on each connection to which
+ * nothing happened either.
  */
 export function judgedOf(evidence: Evidence): readonly Shown[] {
 	const { connections, end } = evidence;
@@ -231,7 +232,7 @@ function isWell({ faults, readyTimes }: Evidence, relay: string, from: number, t
 	return wasReady && !isTouched;
 }
 
-/** What the status of a target must tell of its refunds: each that a block paid, once. */
+/** A refund that a block paid. The status of its target must report it once. */
 export interface PaidRefund {
 	readonly target: string;
 	readonly backrun: string;

@@ -165,12 +165,12 @@ export class Cluster {
 		return [...this.relays, ...this.boosts];
 	}
 
-	/** What can be asked now. */
+	/** The members that can be asked now. */
 	ready(kind: Member["kind"]): readonly Member[] {
 		return (kind === "relay" ? this.relays : this.boosts).filter(({ isReady }) => isReady);
 	}
 
-	/** Terms so far; while the database is out, those that were read last. */
+	/** The terms so far; while the database is down, those that were read last. */
 	async terms(): Promise<readonly Term[]> {
 		this.#terms = await readTerms(this.#url).catch(() => this.#terms);
 		return this.#terms;

@@ -1,5 +1,5 @@
-// What is done to a cluster, one fault after another: drawn from a shuffled deck by a seed, so that
-// each kind comes up before one comes twice, and the same seed does the same again.
+// Faults of a cluster, one after another: drawn from a shuffled deck by a seed, so that each kind
+// comes up before one comes twice, and the same seed does the same again.
 
 import { pause, systemClock } from "../../shared/clock.ts";
 import type { SeededRandom } from "../support/seededRandom.ts";
@@ -12,7 +12,7 @@ type Kind = (typeof KINDS)[number];
 /** Whom it happens to. */
 type Role = "core" | "edge" | "boost";
 
-/** What happened, in Unix ms. */
+/** A fault that happened; times in Unix ms. */
 export interface FaultRecord {
 	readonly kind: Kind;
 	/** A member's name, or "postgres". */
@@ -50,7 +50,7 @@ const DIRECTIONS = { coreUp: "up", coreDown: "down", coreBoth: "both" } as const
 
 /** Draws and does faults. */
 export class Faults {
-	/** What has happened so far. */
+	/** The faults so far. */
 	readonly records: FaultRecord[] = [];
 	readonly #random: SeededRandom;
 	readonly #cluster: Cluster;
@@ -65,7 +65,7 @@ export class Faults {
 	}
 
 	/**
-	 * Does one after another for `ms` at least, and each kind as often as any other; `tell` hears of
+	 * Does one after another for `ms` at least, and each kind as often as any other; `tell` receives
 	 * each.
 	 */
 	async run(ms: number, tell: (record: FaultRecord) => void): Promise<void> {
@@ -145,7 +145,7 @@ export class Faults {
 	#memberFor({ kind, role, index }: Draw, core: Member): Member {
 		const { boosts, relays } = this.#cluster;
 		const edges = relays.filter((one) => one !== core);
-		// What happens between relays happens to no boost, and a drain is the core's.
+		// Faults between relays do not happen to boost, and a drain is the core's.
 		const isBetween = kind.startsWith("core");
 		const of = kind === "drain" || role === "core" ? [core] : role === "boost" && !isBetween ? boosts : edges;
 		return of[index % Math.max(1, of.length)] ?? core;

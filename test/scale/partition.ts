@@ -1,13 +1,13 @@
 // A TCP proxy on loopback for partitions: bytes of one direction, or of both, stop on their way and
-// nobody is told, as where packets are dropped. They arrive when the partition ends, if both ends
-// still have their connection. It can tell by the process that connects, so that one of several
-// clients is cut off.
+// nobody is notified, as if packets were dropped. They arrive when the partition ends, if both ends
+// still have their connection. It distinguishes the processes that connect, so that one of several
+// clients can be cut off.
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /**
- * Which bytes stop: those from the one who connected (`up`), those to it (`down`), or both;
+ * The bytes that stop: those from the connecting side (`up`), those to it (`down`), or both;
  * `refused`: all connections end.
  */
 export type Cut = "up" | "down" | "both" | "refused";
@@ -63,7 +63,7 @@ export async function startPartitionProxy(
 			from.on("data", (chunk) => other.write(chunk));
 			from.on("close", () => {
 				pairs.delete(pair);
-				// What has come before the end is written first.
+				// Bytes that came before the end are written first.
 				other.destroySoon();
 			});
 		}
@@ -101,7 +101,7 @@ function ownerOf({ remotePort, localPort }: Socket, pids: readonly number[]): nu
 	return pids.find((pid) => socketsOf(pid).includes(wanted)) ?? null;
 }
 
-/** What the descriptors of a process are; none where it has ended. */
+/** The targets of a process's descriptors; none if it has ended. */
 function socketsOf(pid: number): readonly string[] {
 	const folder = `/proc/${pid}/fd`;
 	try {

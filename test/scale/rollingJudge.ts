@@ -9,7 +9,7 @@ const HELD_MS = 100;
 /** RFC 6455's registry: service restart. */
 const RESTART = "1012";
 
-/** What was not as it should be, a line each. */
+/** Deviations from the expected, a line each. */
 export function judgeRolling({ backMs, heldMs, codes, sent, mined }: RollingOutcome): readonly string[] {
 	const faults: string[] = [];
 	for (const [i, ms] of backMs.entries())

@@ -24,7 +24,7 @@ export interface RollingRestart {
 	readonly drainSeconds: number;
 }
 
-/** What was seen. */
+/** The observations of a run. */
 export interface RollingOutcome {
 	/** By restart, ms from the signal until all websockets were open again. */
 	readonly backMs: readonly number[];
@@ -34,9 +34,9 @@ export interface RollingOutcome {
 	readonly heldMs: number;
 	/** How often a websocket was closed, by code. */
 	readonly codes: Readonly<Record<string, number>>;
-	/** What was submitted through boost. */
+	/** Transactions that were submitted through boost. */
 	readonly sent: readonly Sent[];
-	/** Hashes of what of that is mined. */
+	/** Hashes of those that are mined. */
 	readonly mined: ReadonlySet<string>;
 }
 
@@ -53,8 +53,8 @@ const FILES_EACH = 3;
  */
 const OTHER_FILES = 1_000;
 /**
- * Of all websockets one relay may have, when the other two were restarted by turns: new ones go to
- * those that are ready.
+ * The part of all websockets that one relay may have after the other two were restarted by turns:
+ * new ones go to those that are ready.
  */
 const MOST_OF_ALL = 3 / 4;
 
@@ -174,7 +174,7 @@ interface Told {
 	readonly codes: Readonly<Record<string, number>>;
 }
 
-/** What the processes of the crowd have said last, together. */
+/** The last reports of the crowd's processes, together. */
 function toldBy(crowd: readonly LaunchedRelay[]): Told {
 	let open = 0;
 	const codes: Record<string, number> = {};

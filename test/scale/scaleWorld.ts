@@ -1,5 +1,6 @@
-// What the tests of several relays share: a real chain whose builder builds a block in each slot, a
-// cluster on one PostgreSQL, and a builder's record that tells which process sent what.
+// The common parts of the tests of several relays: a real chain whose builder builds a block in
+// each slot, a cluster on one PostgreSQL, and a builder's record that shows which process sent
+// what.
 
 import { pause, systemClock } from "../../shared/clock.ts";
 import { type DevBuilder, startDevBuilder } from "../devnet/devBuilder.ts";
@@ -39,7 +40,7 @@ export interface ScaleWorld {
 	readonly minedAt: ReadonlyMap<string, number>;
 	/** One with money that nobody else has; null where there are no more. */
 	account(): TestAccount | null;
-	/** What the builder was sent so far. */
+	/** The builder's calls so far. */
 	calls(): readonly BuilderCall[];
 	stop(): Promise<void>;
 }

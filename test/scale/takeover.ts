@@ -107,7 +107,7 @@ async function takesOver(t: TestContext, { how, signal, isTimed }: End): Promise
 	await asking.stop();
 	if (signal === "SIGSTOP") {
 		core.process?.signal("SIGCONT");
-		await until("the one that woke up has ended", () => cluster.ends.some((one) => one.process === before));
+		await until("the woken process has ended", () => cluster.ends.some((one) => one.process === before));
 	}
 
 	const late = asking.asked.filter(({ askedAt, answeredAt }) => answeredAt - askedAt > ANSWERED_MS);
@@ -179,7 +179,7 @@ function askAll(urls: readonly string[], everyMs: number) {
 		}
 	})();
 	return {
-		/** What has been answered. */
+		/** The answered calls so far. */
 		asked,
 		async stop(): Promise<void> {
 			isOver = true;

@@ -45,7 +45,7 @@ export async function watchTerms(database: string, first: string): Promise<void>
 	await query(database, WATCH.replace("FIRST", first));
 }
 
-/** All terms, oldest first. Rejects while the database is out. */
+/** All terms, oldest first. Rejects while the database is down. */
 export async function readTerms(database: string): Promise<readonly Term[]> {
 	const rows = await query(
 		database,

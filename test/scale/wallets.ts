@@ -8,7 +8,7 @@ import { EMITTER } from "../support/biddingFixture.ts";
 import type { SeededRandom } from "../support/seededRandom.ts";
 import { signedTransaction, type TestAccount, type TxOptions, testAccount } from "../support/txFactory.ts";
 
-/** What a user asked for that ends a transaction. */
+/** A user's request that ends a transaction. */
 export interface Ending {
 	readonly kind: "cancel" | "replace";
 	/** Unix ms. */
@@ -22,7 +22,7 @@ export interface Answer {
 	/** Unix ms. */
 	readonly askedAt: number;
 	readonly at: number;
-	/** Who was asked. */
+	/** The name of the entry that was asked. */
 	readonly by: string;
 	readonly result?: unknown;
 	readonly error?: { readonly code: number; readonly message: string };
@@ -42,7 +42,7 @@ export interface Submitted {
 	readonly path: string;
 	/** The user's address on the network. */
 	readonly client: string;
-	/** Who gets the refund; null: the sender. */
+	/** The recipient of the refund; null: the sender. */
 	readonly refundRecipient: string | null;
 	readonly answers: Answer[];
 	/** When it was acknowledged, in Unix ms. */
@@ -52,7 +52,7 @@ export interface Submitted {
 	notFoundAt: number | null;
 }
 
-/** Who can be asked. */
+/** An endpoint for users' requests. */
 export interface Entry {
 	readonly name: string;
 	readonly url: string;
@@ -72,13 +72,13 @@ const GWEI = 1_000_000_000n;
 /** Twenty percent more than the usual fees of txFactory.ts. */
 const DEARER = { maxFeePerGas: 24n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const PATHS = { "/fast": 5, "/noreverts": 3, "/maxbackruns": 1, "/fullprivacy": 1 };
-/** What users do, and how often. */
+/** The stories of users, and how often each occurs. */
 const STORIES = { plain: 10, chain: 3, cancelsQueued: 3, cancelsAtOnce: 3, replaces: 3 };
-/** One in so many asks once, and goes away if it is told to try again. */
+/** One in so many asks once, and goes away if the answer is to try again. */
 const IMPATIENT = 8;
 const ANSWER_MS = 4_000;
 const RETRY_MS = 150;
-/** So long a user asks again. */
+/** How long a user asks again, in ms. */
 const PATIENCE_MS = 60_000;
 const FIRST_RECIPIENT = 0xfee0_0000;
 
@@ -95,7 +95,7 @@ interface User {
 
 /** All users; begun and ended once. */
 export class Wallets {
-	/** What has been signed so far. */
+	/** The transactions that were signed so far. */
 	readonly submitted: Submitted[] = [];
 	readonly #options: WalletsOptions;
 	readonly #dispatcher = new Agent({ connections: 64, headersTimeout: 0, bodyTimeout: 0 });
@@ -124,7 +124,7 @@ export class Wallets {
 		const everyMs = 1000 / this.#options.rate;
 		let due = systemClock.monotonic();
 		while (!this.#isOver) {
-			// What a busy machine has missed is not made up for: that would be a burst.
+			// Sends that a busy machine has missed are not made up for: that would be a burst.
 			due = Math.max(due + everyMs, systemClock.monotonic() - everyMs);
 			const early = due - systemClock.monotonic();
 			if (early > 0) await pause(systemClock, early);

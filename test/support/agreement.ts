@@ -6,18 +6,18 @@ import type { BoostClient } from "./boostFixture.ts";
 import type { WireStatus } from "./relayClient.ts";
 import type { Signed } from "./relayFixture.ts";
 
-/** What has lost its nonce to another transaction: which one that is may be seen late. */
+/** Stages of a transaction that lost its nonce to another one: which other one may be seen late. */
 export const OVERTAKEN: readonly string[] = ["REPLACED", "DROPPED"];
 
-/** What its user did with a transaction that was acknowledged. */
+/** An acknowledged transaction, and what its user did with it. */
 export interface Acknowledged {
 	readonly path: string;
 	readonly tx: Signed;
-	/** What may have become of it where no block has it. */
+	/** Its possible ends if no block has it. */
 	readonly mayEnd: readonly string[];
 }
 
-/** What the chain has of a transaction. */
+/** The chain's record of a transaction. */
 export interface Mined {
 	readonly stage: string;
 	readonly blockNumber: number;
@@ -60,7 +60,7 @@ export async function minedOn(chain: Pick<DevChain, "rpc">, { hash }: Signed): P
 	};
 }
 
-/** What a status says that the chain does not; null: nothing. */
+/** A statement of a status that the chain contradicts; null: none. */
 export function contradiction(
 	{ tx, mayEnd }: Acknowledged,
 	found: Mined | null,

@@ -6,7 +6,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 
 /**
- * What is published of the block on top of another one; 32 bytes of hex each, the time in seconds.
+ * The published values of the block on top of another one; 32 bytes of hex each, the time in
+ * seconds.
  */
 export interface Published {
 	readonly parentHash: string;
@@ -16,7 +17,7 @@ export interface Published {
 	readonly beaconRoot: string;
 }
 
-/** What it answers instead of a stream. */
+/** Its answer instead of a stream. */
 export interface BeaconFault {
 	readonly status: number;
 	readonly headers?: Readonly<Record<string, string>>;
@@ -83,7 +84,7 @@ export async function startBeaconServer(
 		drop(): void {
 			for (const stream of streams) stream.destroy();
 		},
-		/** What new requests are answered; null: a stream. */
+		/** The answer to new requests; null: a stream. */
 		fail(next: BeaconFault | null): void {
 			fault = next;
 		},

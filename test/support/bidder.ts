@@ -313,7 +313,7 @@ export class AuctionFixture extends RelayFixture {
 
 	/** The raw backruns that a builder has behind `target` for `block`. */
 	#held(target: Signed, block: number, builder?: DevBuilder): string[] {
-		// Of each uuid the last order counts.
+		// The last order of each uuid counts.
 		const last = new Map(this.backrunOrders(target, builder).map((order) => [order.uuid, order]));
 		const out = [...last.values()].filter((order) => order.kind === "bundle" && order.block === block);
 		return out.map(({ backrun }) => backrun);

@@ -94,7 +94,9 @@ export class BoostFixture {
 		return this.#parts.folder;
 	}
 
-	/** Starts another boost in front of the same upstreams; it is stopped with the fixture. */
+	/**
+	 * Starts another boost instance in front of the same upstreams; it is stopped with the fixture.
+	 */
 	startBoost(options: BoostOptions = {}): Promise<BoostClient> {
 		return startBoost(this.#parts, options);
 	}
@@ -196,7 +198,7 @@ export class BoostClient {
 
 	/** Waits until both breakers let requests through. */
 	async isWell(): Promise<void> {
-		await this.reaches("both are well", ({ relay, fallback }) => {
+		await this.reaches("both are healthy", ({ relay, fallback }) => {
 			return relay.state === "closed" && (fallback === null || fallback.state === "closed");
 		});
 	}
@@ -267,8 +269,8 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 			// breaker instead of three.
 			...{ PROBE_INTERVAL_MS: "150", PROBE_SUCCESSES: "1" },
 			...{ BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
-			// On a busy machine a relay that is well may take seconds to answer, and none of the tests
-			// has one that hangs.
+			// On a busy machine a healthy relay may take seconds to answer, and none of the tests has one
+			// that hangs.
 			PROBE_TIMEOUT_MS: "5000",
 			...options.boost,
 		};

@@ -13,7 +13,7 @@ import { ManualClock } from "./manualClock.ts";
 
 export type Outcome = Attempted["outcome"];
 
-/** What a relay's breaker goes by unless settings say otherwise. */
+/** The settings of a relay's breaker unless others are given. */
 export const BREAKER_OPTIONS: HealthSettings = healthSettings(
 	"relay",
 	readBoostConfig({

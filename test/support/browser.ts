@@ -17,7 +17,7 @@ import { PATIENCE_MS } from "./until.ts";
 
 export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
-/** What a page has a wallet sign. */
+/** The data that a page has a wallet sign. */
 export interface TypedData {
 	readonly types: Record<string, { name: string; type: string }[]>;
 	readonly domain: { readonly name: string; readonly version: string; readonly chainId: number };

@@ -61,8 +61,8 @@ export async function mineBlocks(
 /**
  * The outcome of `sends` in one block whose builder takes them in order and leaves out those that
  * can't be executed at that point: the first that the chain refuses is left out, and the block is
- * tried again. Of several with one key (sender and nonce) the pool would keep the one that pays
- * most, so a later one is only tried when the earlier is left out. Restores the chain afterwards.
+ * tried again. The pool would keep only the highest-paying of several with one key (sender and
+ * nonce), so a later one is only tried when the earlier is left out. Restores the chain afterwards.
  */
 export async function buildInOrder(
 	chain: DevChain,

@@ -1,6 +1,6 @@
 // Runs the process whose entry, a path from the project's root, is the first argument, and measures
-// what it keeps: on SIGUSR2 it collects its garbage, and logs the bytes that are left. What the
-// system reports includes garbage, up to as much again.
+// what it keeps: on SIGUSR2 it collects its garbage, and logs the bytes that are left. The system's
+// figure includes garbage, up to as much again.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

@@ -11,7 +11,7 @@ export const DEPLOY_SETTINGS: Readonly<Record<"relay" | "boost", SettingTable>> 
 	boost: BOOST_SETTINGS,
 };
 
-/** Of both. */
+/** The settings of both. */
 export const ALL_SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 
 /** How long a stop may take by default, in ms. */

@@ -160,7 +160,7 @@ export function only(stage: ImageStage, name: string): string {
 	return found[0]?.rest ?? "";
 }
 
-/** What a stage sets in the environment, where its build was given `args`. */
+/** The environment variables that a stage sets, if its build was given `args`. */
 export function variables(
 	stage: ImageStage,
 	args: Readonly<Record<string, string>> = {},

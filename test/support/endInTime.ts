@@ -1,7 +1,7 @@
 // Ends a test process that an open handle keeps alive after its tests, and names the handle and the
 // file that left it.
 
-/** What was open when a file had ended. */
+/** The open handles when a file had ended. */
 export interface FileEnd {
 	readonly name: string;
 	/** How many handles. */

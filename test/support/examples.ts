@@ -12,7 +12,7 @@ export const EXAMPLES = `${ROOT}/docs/examples`;
 /** The contract of docs/examples/Payer.sol. */
 export const payer = () => compileFolder(EXAMPLES, true)("Payer");
 
-/** Where the contract stands on the fixture's chain. */
+/** The address of the contract on the fixture's chain. */
 export const PAYER_ADDRESS = `0x${"9a".repeat(20)}`;
 
 /** How an example is run to its end. */

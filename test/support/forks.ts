@@ -4,7 +4,7 @@ import { FORKS, type Fork } from "../../shared/ethereum/forks.ts";
 
 export const [PRAGUE, OSAKA, AMSTERDAM] = FORKS;
 
-/** What tells the fork of a block, on a chain that has no other. */
+/** A reader of a block's fork, on a chain that has no other. */
 export function always(fork: Fork): { readonly after: () => Fork; readonly at: () => Fork } {
 	return { after: () => fork, at: () => fork };
 }

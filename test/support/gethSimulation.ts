@@ -17,7 +17,8 @@ import { abilitiesOf, GWEI, simulatorOn } from "./simulationFixture.ts";
 export const COINBASE = "0x00000000000000000000000000000000facade02";
 
 /**
- * What the relay draws is the same each time, so that the recorded answers are to these questions.
+ * A node for the relay whose random draws are replaced by fixed values, so that the recorded
+ * answers are to these questions.
  */
 function undrawn(geth: RecordedGeth, refused = ""): SimulationNode {
 	const word = `0x${"5a".repeat(32)}`;

@@ -86,8 +86,8 @@ function run(command: string, place: string, root: string): void {
 		env: {
 			PATH: `${bin}:${process.env.PATH}`,
 			HOME: process.env.HOME ?? "",
-			// What was installed for the tests need not be fetched again; the rest is no part of what is
-			// tested.
+			// Packages that were installed for the tests need not be fetched again. The rest is no part
+			// of the test.
 			npm_config_prefer_offline: "true",
 			npm_config_audit: "false",
 			npm_config_update_notifier: "false",

@@ -59,7 +59,7 @@ export interface Manifest {
 		readonly replicas?: number;
 		readonly minAvailable?: number;
 		readonly strategy?: { readonly rollingUpdate: { readonly maxUnavailable: number } };
-		/** Of a Service the labels themselves. */
+		/** In a Service these are the labels themselves. */
 		readonly selector?: { readonly matchLabels?: Labels } & Labels;
 		readonly podSelector?: { readonly matchLabels: Labels };
 		readonly ports?: readonly {
@@ -107,9 +107,7 @@ export function manifests(): readonly Manifest[] {
 		});
 }
 
-/**
- * What is wrong with each of `these`, in order: the compiler's words, none for one that is right.
- */
+/** The faults of each of `these`, in order, in the compiler's words; none for one that is right. */
 export async function faultsOf(these: readonly unknown[]): Promise<readonly (readonly string[])[]> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-kubernetes-"));
 	try {

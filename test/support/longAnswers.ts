@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { Agent, request as send } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";
 
-/** What happens to the body of an answer. */
+/** A fault of the body of an answer. */
 export type BodyFault =
 	/** The result is padded to {@link LONG_BYTES}. */
 	| "long"
@@ -59,9 +59,9 @@ const SLOW_CHUNK_BYTES = 100_000;
 const SLOW_MS = 100;
 const DRIP_MS = 100;
 const JSON_TYPE = { "content-type": "application/json" };
-/** Where the padding goes. */
+/** The placeholder for the padding. */
 const HERE = "the padding goes here";
-/** What a list is padded with: a value of 66 characters, as most of a node's are. */
+/** The padding of a list: a value of 66 characters, as most of a node's are. */
 const VALUE = `"0x${"5a".repeat(32)}"`;
 
 const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
@@ -108,7 +108,7 @@ export async function startLongAnswers(target: string): Promise<LongAnswers> {
 	};
 }
 
-/** What all answers go through, one chunk at a time. */
+/** The link that all answers go through, one chunk at a time. */
 interface Link {
 	free: Promise<void>;
 }

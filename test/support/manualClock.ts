@@ -62,8 +62,8 @@ export class ManualClock implements Clock {
 	}
 
 	/**
-	 * The timer that is due first, no later than `end`; of several at the same time the one that was
-	 * set first.
+	 * The timer that is due first, no later than `end`; among several at the same time the first to
+	 * be set.
 	 */
 	#earliest(end: number): Pending | undefined {
 		let first: Pending | undefined;

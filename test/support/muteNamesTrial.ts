@@ -1,5 +1,5 @@
 // Runs boost, then a relay, in a network namespace whose name server never responds; with `own`,
-// only a boost that uses Node's own look-up. Prints one line of JSON with the results. Run by
+// only boost, with Node's own look-up. Prints one line of JSON with the results. Run by
 // muteNames.test.ts, never in the namespace of the machine.
 
 import { createSocket } from "node:dgram";

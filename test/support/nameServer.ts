@@ -71,7 +71,7 @@ function answerTo(question: Buffer, type: number, known: Known | undefined): Buf
 	const records = addresses.map((address) => {
 		const data = bytesOf(address);
 		const record = Buffer.alloc(12);
-		// The name is the one that stands in the question.
+		// A pointer to the name in the question.
 		record.writeUInt16BE(0xc00c, 0);
 		record.writeUInt16BE(type, 2);
 		record.writeUInt16BE(1, 4);

@@ -18,7 +18,7 @@ interface ProxiedCall {
 	readonly batch: number;
 }
 
-/** What the proxy does with a request instead of passing it to the node. */
+/** The proxy's action on a request instead of passing it to the node. */
 export type NodeFault =
 	/** It never answers. */
 	| { readonly kind: "hang" }

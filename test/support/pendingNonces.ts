@@ -89,7 +89,7 @@ function agreed(told: readonly Nonces[]): Nonces {
 	if (first === undefined) throw new Error("nobody was asked");
 	for (const { pending, latest } of others) {
 		if (pending !== first.pending || latest !== first.latest) {
-			throw new Error(`the clients were told different nonces: ${JSON.stringify(told)}`);
+			throw new Error(`the clients received different nonces: ${JSON.stringify(told)}`);
 		}
 	}
 	return first;

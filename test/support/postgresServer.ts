@@ -199,8 +199,8 @@ export async function startPostgres(options: PostgresServerOptions = {}) {
 }
 
 /**
- * Each PostgreSQL process has its own process group, so they are found by their parent. Where there
- * is no /proc it is the parent alone, without which the others end.
+ * Each PostgreSQL process has its own process group, so they are found by their parent. Without
+ * /proc it is the parent alone, without which the others end.
  */
 function family(pid: number): readonly number[] {
 	const names = existsSync("/proc") ? readdirSync("/proc") : [];

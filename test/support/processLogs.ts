@@ -2,7 +2,7 @@
 
 /** A process with the output that is kept of it. */
 interface Logged {
-	/** What it runs. */
+	/** The program that it runs. */
 	readonly name: string;
 	/** Whether it has ended. */
 	readonly ended: () => boolean;

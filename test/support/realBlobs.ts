@@ -13,7 +13,7 @@ import type { TestSidecar } from "./txFactory.ts";
 const BLOB_BYTES = 131_072;
 const WORD_BYTES = 32;
 
-/** Of the same blobs: with a proof each (EIP-4844), and with 128 each (EIP-7594). */
+/** The sidecars of the same blobs: with a proof each (EIP-4844), and with 128 each (EIP-7594). */
 export interface RealBlobs {
 	readonly v0: TestSidecar;
 	readonly v1: TestSidecar;
@@ -26,13 +26,11 @@ interface Recorded {
 	readonly cellProofs: string;
 }
 
-/**
- * Where the proofs of {@link realBlobs} are. Delete the file, and the next call writes it again.
- */
+/** The file with the proofs of {@link realBlobs}. Delete it, and the next call writes it again. */
 const RECORD = new URL("../contract/recorded/realBlobs.json", import.meta.url);
 const SEED = 4;
 const COUNT = 2;
-/** Of a commitment and of a proof. */
+/** The size of a commitment and of a proof. */
 const POINT_BYTES = 48;
 const INFINITY_POINT = Buffer.concat([Buffer.from([0xc0]), Buffer.alloc(47)]);
 

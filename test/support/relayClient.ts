@@ -31,7 +31,7 @@ export interface WireStatus {
 	readonly state?: string;
 	readonly reason?: string | null;
 	readonly nextStep?: string | null;
-	/** Of one that was in a block that is gone. */
+	/** For a transaction that was in a block that is gone. */
 	readonly exposed?: object;
 }
 

@@ -59,7 +59,7 @@ export class Report {
 	ofProcess(): (event: TestEvent) => string {
 		/** The names of the suites around the current test, the outermost first. */
 		const around: string[] = [];
-		/** What the current file has printed, which is printed here when one of its tests fails. */
+		/** The output of the current file, which is printed here when one of its tests fails. */
 		let output = "";
 		let hasFailed = false;
 		return ({ type, data }) => {

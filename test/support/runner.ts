@@ -40,7 +40,7 @@ export interface Round {
  */
 const FILE_MS = 20 * 60_000;
 const MINUTE_MS = 60_000;
-/** What a suite's name says of its process's environment. */
+/** The part of a suite's name that shows its process's environment. */
 const HOW = [
 	[RELAY_AS, "edge", " as an edge"],
 	[STORES, "postgres", " on PostgreSQL"],

@@ -39,7 +39,7 @@ export class SearcherView {
 		return view;
 	}
 
-	/** What he has been notified of his bid. */
+	/** The notifications of his bid. */
 	get bundleNews(): readonly Told[] {
 		return this.#subscriptions.slice(2).flatMap((id) => this.#feed.received(id));
 	}
@@ -66,8 +66,8 @@ export class SearcherView {
 	}
 
 	/**
-	 * Reads its status routes and all that is told of bids, and tries to cancel it, to simulate
-	 * behind it and to bid on it in ways that are refused.
+	 * Reads its status routes and all reports of bids, and tries to cancel it, to simulate behind it
+	 * and to bid on it in ways that are refused.
 	 */
 	async look(what: string): Promise<void> {
 		const { hash } = this.#tx;
@@ -115,7 +115,7 @@ export class SearcherView {
 		];
 	}
 
-	/** What is told of his bids besides their pages. */
+	/** The reports of his bids besides their pages. */
 	#statistics(head: number): readonly (readonly [string, readonly unknown[]])[] {
 		const inBlocks = [head, head + 1].map((block) => ({
 			bundleHash: this.#bundle,
@@ -182,7 +182,7 @@ export class SearcherView {
 }
 
 /**
- * Whether an event tells of no bid: the page has those of bids from the block on, and the stream
+ * Whether an event reports no bid: the page has those of bids from the block on, and the stream
  * those that come behind it.
  */
 function isOfNoBid(event: { readonly type?: unknown; readonly backrun?: unknown }): boolean {

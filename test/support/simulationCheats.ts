@@ -69,7 +69,7 @@ export const CHEATS: Readonly<Record<string, string>> = {
 	"where a probe's caller has ether": SIGHTS.probeBalance ?? "",
 	"where the coinbase has nothing": `${SIGHTS.coinbaseBalance} 15`,
 	"where the coinbase has code": "41 3b",
-	"where prevrandao is the one that a simulation told": "44 5f 35 14",
+	"where prevrandao is what a simulation revealed": "44 5f 35 14",
 	"where prevrandao is 0": "44 15",
 	"where the base fee is 0": "48 15",
 	"where the price is no more than the base fee": "48 3a 11 15",

@@ -134,7 +134,7 @@ export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Sim
 	);
 }
 
-/** What the node can simulate, learnt as the relay does. */
+/** The node's abilities to simulate, learnt as the relay does. */
 export async function abilitiesOf(
 	node: SimulationNode,
 	clock: Clock = systemClock,

@@ -30,7 +30,7 @@ export class SwapFixture {
 	readonly pair: string;
 	readonly #fixture: RelayFixture;
 	readonly #contracts: Contracts;
-	/** Who hold WETH and are nobody's yet. */
+	/** Actors that hold WETH and are nobody's yet. */
 	#spare: Actor[] = [];
 
 	private constructor(fixture: RelayFixture, contracts: Contracts, weth: string, pair: string) {

@@ -36,8 +36,8 @@ export async function runFiles(
 ): Promise<void> {
 	setFlagsFromString(V8_FLAGS);
 	endWithRunner();
-	// Without its hook, node:test cannot tell the test that an error belongs to: it is the one that
-	// runs.
+	// Without its hook, node:test cannot find the test that an error belongs to: it is the running
+	// one.
 	for (const event of ["uncaughtException", "unhandledRejection"])
 		process.on(event, (error) => uncaught.push(error));
 	afterEach(reportLogs);

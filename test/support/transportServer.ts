@@ -35,7 +35,7 @@ export type Transport = Awaited<ReturnType<typeof startTransport>>;
 
 const PATHS = ["/", "/fast", "/noreverts"];
 
-/** What every body has signed by {@link verifyByLength}. */
+/** The digest of every body, as {@link verifyByLength} returns it. */
 export const FAKE_DIGEST = `0x${"d1".repeat(32)}`;
 
 /** Accepts a header that names the body's length: a fake that still can tell valid from invalid. */

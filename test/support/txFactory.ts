@@ -69,7 +69,7 @@ export interface TxOptions {
 }
 
 /**
- * What a blob transaction carries; see realBlobs.ts. The versioned hashes are those of the
+ * The sidecar of a blob transaction; see realBlobs.ts. The versioned hashes are those of the
  * commitments.
  */
 export interface TestSidecar {
@@ -120,7 +120,7 @@ export function signedTransaction(options: TxOptions = {}): DecodedTransaction {
 	return decoded.tx;
 }
 
-/** A transaction as the relay holds it, of the one who submitted it. Default path `/fast`. */
+/** A transaction as the relay holds it, owned by its submitter. Default path `/fast`. */
 export function privateTransaction(
 	options: TxOptions & Partial<Omit<PrivateTransaction, "tx" | "owners">> = {},
 ): PrivateTransaction {

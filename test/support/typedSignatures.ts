@@ -1,4 +1,4 @@
-// What keys sign for Leeward as typed data, made by ethers: the header of live reads, and cancels.
+// Typed data that keys sign for Leeward, made by ethers: the header of live reads, and cancels.
 
 import { Wallet } from "ethers";
 

@@ -28,8 +28,8 @@ export class WrongClock {
 	}
 
 	/**
-	 * What runs the process `main`, such as relay/main.ts, with this clock: options of
-	 * startRelayProcess and launchRelay.
+	 * Options of startRelayProcess and launchRelay that run the process `main`, such as
+	 * relay/main.ts, with this clock.
 	 */
 	entryOf(main: string) {
 		return { entry: "test/support/wrongClockMain.ts", args: [main, this.#file] } as const;

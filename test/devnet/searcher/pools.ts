@@ -24,7 +24,7 @@ export interface RoundTrip {
 	readonly gain: bigint;
 }
 
-/** Of 1000 units paid in this many are swapped; the rest is the fee. */
+/** The swapped part of 1000 units paid in; the rest is the fee. */
 const SWAPPED = 997n;
 const WHOLE = 1000n;
 

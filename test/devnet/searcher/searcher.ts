@@ -14,7 +14,7 @@ interface BundleStatus {
 	readonly reason: string | null;
 	readonly bid: string | null;
 	/**
-	 * What the transaction behind the target paid; null until it was read from the chain, and if
+	 * The payment of the transaction behind the target; null until it was read from the chain, and if
 	 * there is none.
 	 */
 	readonly paid: string | null;

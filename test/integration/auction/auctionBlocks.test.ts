@@ -31,7 +31,7 @@ function blocksOf(target: Signed, backrun: Signed): readonly (number | null)[] {
 		.map(({ block }) => block);
 }
 
-/** What the builder with this name was sent behind `target` last. */
+/** The last order behind `target` that the builder with this name was sent. */
 function lastOrder(target: Signed, name: string): BackrunOrder | undefined {
 	return fixture.backrunOrders(target, fixture.builder(name)).at(-1);
 }

@@ -17,7 +17,7 @@ import { GWEI, type Signed } from "../../support/relayFixture.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
 
 const SEARCHERS = 200;
-/** Of the searchers: those who speak over a websocket. */
+/** Number of searchers that use a websocket. */
 const CONNECTED = 20;
 /** Every so many searchers one bids in each of the ways of {@link FAULTS}, others each time. */
 const FAULTY_EVERY = 15;
@@ -27,7 +27,7 @@ const PERCENT = 90n;
 const MAX_AGAIN = 5;
 const SEED = Number(process.env.CROWD_SEED ?? Date.now() % 2 ** 31);
 
-/** Bids that look dearer than all others and are none, with the words that each is refused with. */
+/** Bids that look higher than all others but are invalid, with the words of each refusal. */
 const FAULTS: readonly {
 	readonly words: RegExp;
 	readonly sign: (bidder: Bidder, value: bigint) => Signed;
@@ -52,7 +52,7 @@ interface CrowdBid {
 	readonly backrun: Signed;
 	readonly value: bigint;
 	readonly uuid: string;
-	/** What it is refused with; null: it is valid. */
+	/** The words that it is refused with; null: it is valid. */
 	readonly words: RegExp | null;
 }
 
@@ -82,8 +82,8 @@ function bidsOfAll(faulty: boolean): readonly CrowdBid[] {
 			const backrun = bidder.backrun(value);
 			return { bidder, backrun, value, uuid, words: null };
 		}
-		const dearer = 2n ** 51n + value;
-		return { bidder, backrun: fault.sign(bidder, dearer), value: dearer, uuid, words: fault.words };
+		const higher = 2n ** 51n + value;
+		return { bidder, backrun: fault.sign(bidder, higher), value: higher, uuid, words: fault.words };
 	});
 	return bids
 		.map((bid) => ({ bid, at: random.below(2 ** 31) }))
@@ -91,7 +91,7 @@ function bidsOfAll(faulty: boolean): readonly CrowdBid[] {
 		.map(({ bid }) => bid);
 }
 
-/** All bid at once; each is answered as it must be. The valid ones, the dearest first. */
+/** Sends all bids at once and checks each answer. Returns the valid ones, the highest first. */
 async function bidAll(
 	target: Target,
 	bids: readonly CrowdBid[],
@@ -112,8 +112,8 @@ async function bidAll(
 }
 
 /**
- * The next block holds the target, `best` behind it and its refund, and nothing else; `gone` has
- * been out before.
+ * Asserts that the next block holds the target, `best` behind it and its refund, and nothing else.
+ * The builder had `gone` before.
  */
 async function assertWins(target: Target, best: CrowdBid, gone?: CrowdBid): Promise<void> {
 	await fixture.holds(target, best.backrun, gone?.backrun);
@@ -126,10 +126,7 @@ async function assertWins(target: Target, best: CrowdBid, gone?: CrowdBid): Prom
 	best.bidder.nonce += 1;
 }
 
-/**
- * Nothing was out that was not valid. In which order bids of several owners reach a builder is
- * nobody's promise.
- */
+/** Asserts that only valid bids were sent. Bids of several owners reach a builder in any order. */
 function assertValid(target: Target, bids: readonly CrowdBid[]): void {
 	for (const { kind, backrun } of fixture.backrunOrders(target)) {
 		if (kind === "cancel") continue;

@@ -62,8 +62,8 @@ const BY_TIME: Readonly<Record<string, Trap>> = {
 };
 
 /**
- * A target on `path` is in the next block, with the good backrun behind it, though the dearer one
- * falls into `trap`.
+ * Asserts that a target on `path` is in the next block, with the good backrun behind it, though the
+ * higher bid falls into `trap`.
  */
 async function survives(path: string, trap: Trap, percent = 90n): Promise<void> {
 	await trap.ready?.();
@@ -83,10 +83,10 @@ async function survives(path: string, trap: Trap, percent = 90n): Promise<void> 
 	assert.deepEqual([status, backruns], ["INCLUDED", 2]);
 	assert.deepEqual(await fixture.stagesOf([other]), ["INCLUDED"]);
 	const { bid, paid } = await best.bidder.told(best.hash, "LOST");
-	assert.deepEqual([bid, paid], [String(50n * GWEI), String(GWEI)], "it was dearer, and paid nothing");
+	assert.deepEqual([bid, paid], [String(50n * GWEI), String(GWEI)], "it was higher, and paid nothing");
 }
 
-/** What `/info` says of how bids pay. */
+/** The fields of `/info` about how bids pay. */
 async function info(): Promise<readonly unknown[]> {
 	const { feeRecipient, pay } = (await (await fetch(`${fixture.system.client.url}/info`)).json()) as Record<
 		string,
@@ -148,7 +148,7 @@ describe("with an unknown coinbase", () => {
 	});
 });
 
-/** Of the last 64 blocks. */
+/** The coinbases of the last 64 blocks. */
 async function coinbases(): Promise<ReadonlySet<string>> {
 	const head = Number(await fixture.system.chain.rpc("eth_blockNumber"));
 	const miners = new Set<string>();

@@ -44,7 +44,7 @@ function newRecipient(): string {
 	return `0x${(0xfee0_0000 + recipients).toString(16).padStart(40, "0")}`;
 }
 
-/** A bid that is out. */
+/** A bid that every builder has. */
 function bidOn(target: Target, value = BID): Promise<Placed> {
 	return fixture.offerOut(target, value);
 }
@@ -54,9 +54,9 @@ function targetFor(recipient: string, path = "/fast"): Promise<Target> {
 	return fixture.target(`${path}?refundRecipient=${recipient}`);
 }
 
-/** What the events tell of the refund in `block`, once they do; times aside. */
+/** The fields of the refund event for `block`, once it is reported, without its time. */
 async function refunded(target: Target, block: number): Promise<Record<string, unknown>> {
-	// Of a block that came again in another shape the last word counts.
+	// The last event counts for a block that came again in another shape.
 	const isLast = (events: readonly WireEvent[]) =>
 		events.findLastIndex(({ type }) => type === "refunded") >
 		events.findLastIndex(({ type }) => type === "included");
@@ -69,7 +69,9 @@ async function refunded(target: Target, block: number): Promise<Record<string, u
 	return told;
 }
 
-/** What the events must tell where `paid` of what was owed (all unless said) was paid. */
+/**
+ * The expected fields of a refund event; `paid` is the amount paid, by default all that was owed.
+ */
 async function expected(
 	target: Target,
 	backrun: Signed,
@@ -250,7 +252,7 @@ describe("a block that is reorganised away", () => {
 
 describe("a refund that can't be read back at once", () => {
 	for (const restarts of sized([true], [false, true])) {
-		it(`is told with a later block${restarts ? ", by another process too" : ""}`, async () => {
+		it(`is reported with a later block${restarts ? ", by another process too" : ""}`, async () => {
 			const recipient = newRecipient();
 			const target = await targetFor(recipient);
 			const { backrun } = await bidOn(target);
@@ -265,7 +267,7 @@ describe("a refund that can't be read back at once", () => {
 			assert.ok(!(await fixture.events(target)).some(({ type }) => type === "refunded"));
 			assert.equal(await statusRefund(target), 0);
 			node.setFault(null);
-			await until("a block with which it is told", async () => {
+			await until("a block with which it is reported", async () => {
 				await fixture.passBlock();
 				return (await fixture.events(target)).some(({ type }) => type === "refunded");
 			});

@@ -56,7 +56,7 @@ function live(tx: Signed): readonly number[] {
 }
 
 describe("a bid", () => {
-	it("is sent at once, under its own identifier, until it is withdrawn; the builder keeps the one that pays the most", async () => {
+	it("is sent at once, under its own identifier, until it is withdrawn; the builder keeps the highest bid", async () => {
 		const target = await fixture.target();
 		const ten = await place(target, 10n);
 		await fixture.out(target, ten.backrun);
@@ -148,14 +148,14 @@ describe("a uuid", () => {
 	it("replaces a bid by another one, also a lower one", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
-		const dear = await place(target, 9n, { bidder });
+		const high = await place(target, 9n, { bidder });
 		const other = await place(target, 5n);
-		const cheap = await place(target, 3n, { bidder });
-		await assertStages([dear, other, cheap], ["REPLACED", "ACCEPTED", "ACCEPTED"]);
-		await fixture.out(target, [other.backrun, cheap.backrun]);
+		const low = await place(target, 3n, { bidder });
+		await assertStages([high, other, low], ["REPLACED", "ACCEPTED", "ACCEPTED"]);
+		await fixture.out(target, [other.backrun, low.backrun]);
 		await other.bidder.cancel("one");
-		await fixture.out(target, cheap.backrun);
-		assert.deepEqual((await fixture.blockFrom(target)).slice(0, 2), [target.hash, cheap.backrun.hash]);
+		await fixture.out(target, low.backrun);
+		assert.deepEqual((await fixture.blockFrom(target)).slice(0, 2), [target.hash, low.backrun.hash]);
 	});
 
 	it("moves a bid from one target to another", async () => {
@@ -251,7 +251,7 @@ describe("a slot", () => {
 		await assertStages([first, second, probe], ["CANCELLED", "INCLUDED", "LOST"]);
 	});
 
-	it("is the dearest bid's, where there are more than slots; lots are drawn among the others, whatever they bid", async () => {
+	it("goes to the highest bid, where there are more bids than slots; lots are drawn among the others, whatever they bid", async () => {
 		const target = await fixture.target();
 		const others = await Promise.all([1n, 2n, 3n, 4n, 5n, 6n].map((shares) => placeApart(target, shares)));
 		const best = await placeApart(target, 9n);
@@ -260,7 +260,7 @@ describe("a slot", () => {
 		assert.deepEqual((await fixture.blockFrom(target)).slice(0, 2), [target.hash, best.backrun.hash]);
 		await assertStages([best], ["INCLUDED"]);
 		const stages = [...(await fixture.stagesOf(others))].sort();
-		// Lots move when a dearer bid comes: one that had a slot first was with the builder all the
+		// Lots move when a higher bid comes; a bid that had a slot before was with the builder all the
 		// same.
 		const lost = stages.filter((stage) => stage === "LOST").length;
 		assert.ok(lost >= SLOTS - 1 && lost <= others.length, stages.join());
@@ -271,7 +271,7 @@ describe("a slot", () => {
 	});
 });
 
-it("a bidder that pays one wei instead of its bid is told so, and may bid on", async () => {
+it("a bidder that pays one wei instead of its bid is notified, and may bid on", async () => {
 	const { system } = fixture;
 	const cheat = await fixture.bidder();
 	const to = await fixture.placeCode(PAYS_LESS_AFTER_TIME);
@@ -294,7 +294,7 @@ it("a bidder that pays one wei instead of its bid is told so, and may bid on", a
 	await fixture.offerOut(await fixture.target(), SHARE, { bidder: cheat });
 });
 
-it("a landed bid gives its bidder a slot among any number of dearer bids, also after a restart, until its block leaves the chain", async () => {
+it("a landed bid gives its bidder a slot among any number of higher bids, also after a restart, until its block leaves the chain", async () => {
 	const { system } = fixture;
 	const bidder = await fixture.bidder();
 	const landed = await fixture.offerOut(await fixture.target(), SHARE, { bidder });

@@ -1,6 +1,6 @@
 // Bids whose target is replaced, cancelled, held, behind the sender's other transactions, or
-// pending for more than one block: what builders, bidders and searchers are told, and what the
-// block holds.
+// pending for more than one block: the reports to builders, bidders and searchers, and the contents
+// of the block.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -52,14 +52,14 @@ after(async () => {
 	await fixture.system.stop();
 });
 
-/** A bid of 10 gwei that is out at every builder. */
+/** A bid of 10 gwei that every builder has. */
 function bidOn(target: Target): Promise<Placed> {
 	return fixture.offerOut(target, 10n * GWEI, { uuid: "one" });
 }
 
 /**
- * The builders are told to forget what is behind `target`, and none would put any of `txs` into a
- * block.
+ * Asserts that the bids behind `target` are cancelled at the builders, and that none would put any
+ * of `txs` into a block.
  */
 async function withdrawn(target: Signed, ...txs: readonly Signed[]): Promise<void> {
 	const { builders } = fixture.system;
@@ -74,7 +74,7 @@ async function assertWins(target: Signed, backrun: Signed): Promise<void> {
 	assert.deepEqual((await fixture.blockFrom(target)).slice(0, 2), [target.hash, backrun.hash]);
 }
 
-/** What `bidder` is told who bids on `target` again, or simulates behind it. */
+/** The answers to `bidder` when it bids on `target` again, or simulates behind it. */
 async function asked(bidder: Bidder, hash: string, backrun: Signed): Promise<readonly string[]> {
 	const head = await fixture.head();
 	const hex = (block: number) => `0x${block.toString(16)}`;

@@ -94,7 +94,7 @@ test("bids on hidden transactions use up a limit like bids on an unknown hash", 
 	const users = { from: "198.51.100.200" };
 	await fixture.call("eth_sendRawTransaction", [hidden.raw], { ...users, path: "/fullprivacy" });
 	await fixture.call("eth_sendRawTransaction", [unchecked.raw], { ...users, path: "/nochecks" });
-	await until("both are out", () =>
+	await until("both are sent", () =>
 		[hidden, unchecked].every(({ raw }) => JSON.stringify(builder.requests()).includes(raw)),
 	);
 	const { raw } = backrunBy(5, 1_000n);

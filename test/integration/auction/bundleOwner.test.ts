@@ -237,8 +237,7 @@ test("one IP address is one client however it is written, and nothing else is an
 		assert.equal(await stage(other), 404, other);
 		await cancel("mapped", { from: other });
 	}
-	// What is no address counts as absent: the connection's own is taken, whoever else claims that he
-	// is.
+	// An invalid address counts as absent: the connection's own is used, whatever the header claims.
 	assert.deepEqual(await fixture.stages(bundle, HERE), ["ACCEPTED"]);
 	await cancel("mapped", { from: "::FFFF:198.51.100.1" });
 	assert.deepEqual(await fixture.stages(bundle, HERE), ["CANCELLED"]);

@@ -170,7 +170,8 @@ async function drawOwn(random: SeededRandom, within: Omit<RealBlock, "sends">): 
 }
 
 /**
- * What becomes of the calls of `blocks` behind `own` in the block `within`, and behind that block.
+ * The real outcomes of the calls of `blocks` behind `own` in the block `within`, and behind that
+ * block.
  */
 async function reallyDo(
 	within: Omit<RealBlock, "sends">,

@@ -19,8 +19,8 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** A searcher's program, by whatever it is built on. */
 interface Bot {
-	/** Subscribes; `hear` is called with each notification's result. */
-	subscribe(params: readonly unknown[], hear: (result: Fields) => void): Promise<void>;
+	/** Subscribes; `onResult` is called with each notification's result. */
+	subscribe(params: readonly unknown[], onResult: (result: Fields) => void): Promise<void>;
 	call(method: string, params: readonly unknown[]): Promise<unknown>;
 	/** A backrun by this key that pays so many wei, as 0x hex. */
 	sign(key: `0x${string}`, value: bigint): Promise<string>;
@@ -72,12 +72,12 @@ async function rawBot(): Promise<Bot> {
 		else waiting.get(message.id)?.(message);
 	});
 	let id = 0;
-	const call = (method: string, params: readonly unknown[], hear?: (result: Fields) => void) =>
+	const call = (method: string, params: readonly unknown[], onResult?: (result: Fields) => void) =>
 		new Promise<unknown>((resolve, reject) => {
 			id += 1;
 			waiting.set(id, ({ result, error }) => {
 				// Before the next message is read, which may be the subscription's first.
-				if (hear !== undefined) listeners.set(result, hear);
+				if (onResult !== undefined) listeners.set(result, onResult);
 				if (error === undefined) resolve(result);
 				else reject(new Error(JSON.stringify(error)));
 			});
@@ -85,8 +85,8 @@ async function rawBot(): Promise<Bot> {
 		});
 	return {
 		call,
-		subscribe: async (params, hear) => {
-			await call("eth_subscribe", params, hear);
+		subscribe: async (params, onResult) => {
+			await call("eth_subscribe", params, onResult);
 		},
 		sign: withEthers,
 		close: () => socket.terminate(),
@@ -98,8 +98,8 @@ async function viemBot(): Promise<Bot> {
 	const transport = webSocket(url("/ws"), { reconnect: false });
 	const client = createPublicClient({ chain: foundry, transport });
 	return {
-		subscribe: async (params, hear) => {
-			const onData = ({ result }: { result: Fields }) => hear(result);
+		subscribe: async (params, onResult) => {
+			const onData = ({ result }: { result: Fields }) => onResult(result);
 			await client.transport.subscribe({ params, onData } as never);
 		},
 		call: (method, params) => client.request({ method, params } as never),
@@ -113,15 +113,15 @@ async function viemBot(): Promise<Bot> {
 async function ethersBot(): Promise<Bot> {
 	const provider = new WebSocketProvider(url());
 	class Subscriber extends SocketSubscriber {
-		hear: (result: Fields) => void = () => {};
+		onResult: (result: Fields) => void = () => {};
 		override async _emit(_provider: unknown, result: Fields): Promise<void> {
-			this.hear(result);
+			this.onResult(result);
 		}
 	}
 	return {
-		subscribe: async (params, hear) => {
+		subscribe: async (params, onResult) => {
 			const subscriber = new Subscriber(provider, [...params]);
-			subscriber.hear = hear;
+			subscriber.onResult = onResult;
 			subscriber.start();
 		},
 		call: (method, params) => provider.send(method, [...params]),
@@ -134,9 +134,9 @@ async function ethersBot(): Promise<Bot> {
 async function ethersSendBot(): Promise<Bot> {
 	const provider = new WebSocketProvider(url());
 	return {
-		subscribe: async (params, hear) => {
+		subscribe: async (params, onResult) => {
 			const id = await provider.send("eth_subscribe", [...params]);
-			const subscriber = { _handleMessage: hear, start() {}, stop() {}, pause() {}, resume() {} };
+			const subscriber = { _handleMessage: onResult, start() {}, stop() {}, pause() {}, resume() {} };
 			provider._register(id, subscriber as unknown as SocketSubscriber);
 		},
 		call: (method, params) => provider.send(method, [...params]),
@@ -152,7 +152,7 @@ const BOTS: readonly (readonly [string, string, () => Promise<Bot>])[] = [
 	["ethers' provider by send", ALIAS, ethersSendBot],
 ];
 
-/** What a bot hears after a user has sent a transaction to be backrun. */
+/** The notification that a bot receives after a user has sent a transaction to be backrun. */
 async function received(bot: Bot, name: string): Promise<Fields> {
 	const seen: Fields[] = [];
 	await bot.subscribe([name], (result) => seen.push(result));
@@ -221,7 +221,7 @@ for (const [what, name, open] of BOTS) {
 			} else {
 				assert.equal(await bot.call("eth_sendBundle", [{ txs: [], replacementUuid: "mine" }]), NO_BUNDLE);
 			}
-			await until("it is told", () =>
+			await until("it is reported", () =>
 				told.find((one) => one.bundleHash === hash && one.stage === "CANCELLED"),
 			);
 		}
@@ -266,7 +266,7 @@ test("ethers and viem follow the blocks by their own subscriptions", async (t) =
 		return seen.ethers.length > 0 && seen.viem.length > 0;
 	});
 	const next = await fixture.system.nextBlock();
-	await until("both are told", () => seen.ethers.includes(next) && seen.viem.includes(next));
+	await until("both are notified", () => seen.ethers.includes(next) && seen.viem.includes(next));
 });
 
 test("cast bids over a websocket", async () => {

@@ -80,7 +80,7 @@ function share(options: Omit<TxOptions, "by"> = {}): Promise<Signed> {
 }
 
 const times = (tx: Signed): number => searcher.times(feed, tx.hash);
-/** Whatever was shared before has arrived by then. */
+/** Resolves once everything shared before has arrived. */
 async function fence(): Promise<void> {
 	await searcher.shown(feed, (await share()).hash);
 }
@@ -363,7 +363,7 @@ it("the status of two bids is reported with the block, and nothing of each other
 	);
 
 	assert.equal(await high.bid(target, higher), highHash);
-	// Who asks later is told how it stands, at once.
+	// A later subscriber receives the present state at once.
 	const highId = await highFeed.subscribe(name, highHash);
 	const now = await until("the present state", () => highFeed.received(highId)[0]);
 	assert.deepEqual([now.bundleHash, now.stage, now.bid], [highHash, "ACCEPTED", String(3_000n * GWEI)]);

@@ -1,6 +1,6 @@
-// What signatures open of a searcher's own bundles, at the relay, at an edge and through boost, one
-// by one and in batches: by the body's signature what is settled, by typed data that names this
-// relay all of it.
+// Signed reads of a searcher's own bundles, at the relay, at an edge and through boost, one by one
+// and in batches. The body's signature opens settled bundles; typed data that names this relay
+// opens all of them.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -70,8 +70,8 @@ async function post(
 }
 
 /**
- * Every read that tells of the bundle, as `url` answers it, alone and in one batch with a cancel,
- * which boost takes apart.
+ * Every read that reports the bundle, as `url` answers it, alone and in one batch with a cancel,
+ * which boost splits.
  */
 async function seen(url: string, bundleHash: string, block: number, headers: Env, key?: string) {
 	const inBlock = { bundleHash, blockNumber: `0x${block.toString(16)}` };
@@ -172,7 +172,7 @@ for (const [where, urlOf] of [
 				const page = await fetch(`${url}/bundle/${hash}`, { headers });
 				assert.equal(page.status, 401);
 				assert.match(((await page.json()) as { error: string }).error, expected);
-				// What asks for no live read does not depend on it.
+				// A call that asks for no live read does not depend on it.
 				const calls = [{ method: "service_bundles" }, { method: "eth_blockNumber" }];
 				const [{ error }, other] = (await post(url, calls, headers, key)) as [WireAnswer, WireAnswer];
 				assert.equal(error?.code, -32_600);

@@ -117,7 +117,7 @@ test("what differs: a bid by priority fees alone pays nothing", async () => {
 	assert.match(message, /^backrun pays nothing to the fee recipient/);
 });
 
-test("a bid is for blocks of its times: the builder is told, and the documentation's example is one of the past", async () => {
+test("a bid is for blocks within its times, which the builder receives; the documentation's example is in the past", async () => {
 	const target = await seen();
 	const { raw, hash } = backrun(4_000n);
 	const { error } = await bot.bundle(await documented(target, raw, { maxTimestamp: 1_615_920_932 }));

@@ -70,7 +70,7 @@ test("a plain bundle over a range of blocks is in the first one, in its order", 
 	await delivered(second.raw);
 	assert.equal(await fixture.system.nextBlock(), block);
 	assert.deepEqual((await blockHashes()).slice(0, 2), [first.hash, second.hash]);
-	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
+	await until("it is reported", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
 });
 
 test("a bid with the target's hash first follows it in the block", async () => {
@@ -86,7 +86,7 @@ test("a bid with the target's hash first follows it in the block", async () => {
 	await fixture.system.nextBlock();
 	const hashes = await blockHashes();
 	assert.equal(hashes[hashes.indexOf(target) + 1], backrun.hash);
-	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
+	await until("it is reported", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
 });
 
 test("a cancel, a bid and the same cancel again each count, though libraries sign equal bodies", async () => {
@@ -160,7 +160,7 @@ test("sendTransaction is refused in words that name the method to use", async ()
 	assert.equal((await fixture.system.client.status(hash)).stage, undefined, "it was not taken");
 });
 
-/** What eth_callBundle says of the same transactions. */
+/** The answer of eth_callBundle to the same transactions. */
 async function called(txs: readonly string[]) {
 	const blockNumber = `0x${((await fixture.head()) + 1).toString(16)}`;
 	return (await fixture.call("eth_callBundle", [{ txs, blockNumber }])) as {

@@ -1,6 +1,6 @@
-// Flashbots' MEV-Share client, unmodified, on the relay's event stream and its history: it hears
-// what the websocket feed shows, in the same order and no field more, and never what is hidden;
-// limits by client; its history has what is in blocks alone. Its bundles are in
+// Flashbots' MEV-Share client, unmodified, on the relay's event stream and its history. It receives
+// the websocket feed's transactions, in the same order, with no field more, and never a hidden one.
+// Limits apply to each client; the history has only transactions that are in blocks. Bundles are in
 // clientsSearchers.test.ts.
 
 import assert from "node:assert/strict";
@@ -28,7 +28,7 @@ let fixture: AuctionFixture;
 let client: MevShareClient;
 let websocket: FeedClient;
 let feed: string;
-const heard: IPendingTransaction[] = [];
+const received: IPendingTransaction[] = [];
 const bundles: unknown[] = [];
 const sent: Signed[] = [];
 const opened: { close(): void }[] = [];
@@ -38,7 +38,7 @@ before(async () => {
 	client = mevShareClient(fixture.system.client.url);
 	websocket = await FeedClient.open(fixture.system.client.url.replace("http", "ws"));
 	feed = await websocket.subscribe(FEED);
-	await hear(client, heard);
+	await listen(client, received);
 	const ofBundles = client.on("bundle", (one) => void bundles.push(one));
 	opened.push(ofBundles);
 	await until("the stream of bundles is open", () => ofBundles.readyState === 1);
@@ -49,7 +49,7 @@ after(async () => {
 	await fixture?.system.stop();
 });
 
-async function hear(from: MevShareClient, into: IPendingTransaction[]): Promise<void> {
+async function listen(from: MevShareClient, into: IPendingTransaction[]): Promise<void> {
 	const stream = from.on("transaction", (one) => void into.push(one));
 	opened.push(stream);
 	await until("the stream is open", () => stream.readyState === 1);
@@ -63,10 +63,10 @@ async function send(path: string, options: Omit<TxOptions, "by"> = {}, by?: Acto
 }
 
 const hashes = (some: readonly { readonly hash: string }[]) => some.map(({ hash }) => hash);
-const arrives = (tx: Signed) => until("it is heard", () => heard.find(({ hash }) => hash === tx.hash));
+const arrives = (tx: Signed) => until("it is received", () => received.find(({ hash }) => hash === tx.hash));
 
 describe("the MEV-Share client's event stream", () => {
-	it("on(transaction) hears each shared transaction as the websocket feed shows it, and no hint more", async () => {
+	it("on(transaction) receives each shared transaction as the websocket feed shows it, and no hint more", async () => {
 		const data = `0xa9059cbb${"00".repeat(31)}07`;
 		const call = await send("/fast", { to: EMITTER, data });
 		const plain = await send("/maxbackruns", { value: 5n });
@@ -94,7 +94,7 @@ describe("the MEV-Share client's event stream", () => {
 		reader.leave();
 	});
 
-	it("what is hidden is not heard, and all else once and in the websocket's order", async () => {
+	it("what is hidden is not received, and all else once and in the websocket's order", async () => {
 		const hidden = [
 			await send("/fullprivacy", { to: EMITTER }),
 			await send("/nochecks", { to: EMITTER }),
@@ -105,15 +105,15 @@ describe("the MEV-Share client's event stream", () => {
 		for (let i = 0; i < 5; i++) shared.push(await send("/maxbackruns", { value: BigInt(i) }));
 		await fixture.passBlock();
 		await arrives(await send("/maxbackruns"));
-		for (const tx of hidden) assert.ok(!hashes(heard).includes(tx.hash));
+		for (const tx of hidden) assert.ok(!hashes(received).includes(tx.hash));
 		assert.deepEqual(
-			hashes(heard).filter((hash) => shared.some((tx) => tx.hash === hash)),
+			hashes(received).filter((hash) => shared.some((tx) => tx.hash === hash)),
 			hashes(shared),
 		);
-		const last = hashes(heard).at(-1) ?? "";
+		const last = hashes(received).at(-1) ?? "";
 		await websocket.shown(feed, last);
 		const told = websocket.received(feed).map((one) => String(one.hash));
-		assert.deepEqual(hashes(heard), told.slice(0, told.indexOf(last) + 1));
+		assert.deepEqual(hashes(received), told.slice(0, told.indexOf(last) + 1));
 	});
 
 	it("on(bundle) is silent: bundles are shown to nobody", async () => {
@@ -135,7 +135,7 @@ describe("the MEV-Share client's event stream", () => {
 		});
 		await arrives(await send("/maxbackruns"));
 		assert.deepEqual(bundles, []);
-		assert.ok(!hashes(heard).includes(bid.hash));
+		assert.ok(!hashes(received).includes(bid.hash));
 	});
 
 	it("one client has 16 streams, a web page at its address others; a transaction's stream is not among them", async () => {
@@ -178,7 +178,7 @@ describe("the MEV-Share client's event stream", () => {
 
 describe("the MEV-Share client's history", () => {
 	it("has what was shared and is in a block, in pages, and nothing else", async () => {
-		// What other tests have sent is in blocks before.
+		// Transactions of other tests are in earlier blocks.
 		await mineAll(fixture.system, sent);
 		const pending = await send("/maxbackruns", { nonce: 5 });
 		const cancelled = await send("/maxbackruns", { to: EMITTER });

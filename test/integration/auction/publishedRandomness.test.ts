@@ -1,7 +1,7 @@
 // A relay beside a consensus node: backruns that pay five ether where PREVRANDAO is not the
-// published one, and one wei where it is, as in the block. They are judged by what is published,
-// whether they come before or after it: of two bids of one client the dearer has its slot. Without
-// it each simulation draws.
+// published one, and one wei where it is, as in the block. They are judged by the published value,
+// whether they come before or after it: the higher of a client's two bids has its slot. Without it
+// each simulation draws a value.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -74,8 +74,8 @@ async function publish({ slots = 1, prevRandao = drawn(), beaconRoot = drawn() }
 }
 
 /**
- * What a backrun sees in its simulation: it pays the last five bytes of PREVRANDAO (44) or
- * TIMESTAMP (42).
+ * The value that a backrun sees in its simulation: it pays the last five bytes of PREVRANDAO (44)
+ * or TIMESTAMP (42).
  */
 async function seen(what: "44" | "42"): Promise<bigint> {
 	const target = await fixture.target("/maxbackruns");
@@ -175,7 +175,7 @@ describe("a relay beside a consensus node", () => {
 		await until("the stream", () => beacon.streams === 1);
 		await fixture.system.nextBlock();
 		await publish();
-		await until("it is well again", () => lines.some((line) => line.includes("from the consensus node again")));
+		await until("it is up again", () => lines.some((line) => line.includes("from the consensus node again")));
 		assert.deepEqual(
 			lines.filter((line) => line.includes(SECRET)),
 			[],

@@ -20,7 +20,7 @@ import { type TestAccount, testAccount } from "../../support/txFactory.ts";
 import { READ_SIGNATURE, readHeader } from "../../support/typedSignatures.ts";
 import { until } from "../../support/until.ts";
 
-/** Who gets refunds of others' transactions. */
+/** Accounts that get refunds of others' transactions. */
 const RECIPIENTS = [testAccount(7_101), testAccount(7_102)];
 const COLUMNS = ["block", "blockHash", "hash", "sender", "recipient", "wei", "payer", "owed", "paid"];
 
@@ -86,8 +86,8 @@ async function becomeFinal(): Promise<void> {
 }
 
 /**
- * What each recipient got in the blocks of the chain, read from the chain alone: for each backrun
- * right behind its target the transfer from the coinbase behind it.
+ * The payments to each recipient in the blocks of the chain, read from the chain alone: for each
+ * backrun right behind its target, the transfer from the coinbase behind it.
  */
 async function paidByBlocks(): Promise<
 	ReadonlyMap<string, { readonly block: number; readonly wei: bigint }[]>
@@ -110,7 +110,7 @@ async function paidByBlocks(): Promise<
 }
 
 describe("the refunds of an address", () => {
-	it("are told to its owner, as JSON and as CSV: those it was paid, and those of what it sent", async () => {
+	it("are returned to its owner, as JSON and as CSV: those paid to it, and those of its transactions", async () => {
 		const recipient = testAccount(7_001);
 		const target = await refunded(`/fast?refundRecipient=${recipient.address}`);
 		const event = await fixture.event(target, "refunded");
@@ -166,7 +166,7 @@ describe("the refunds of an address", () => {
 		);
 	});
 
-	it("are told to nobody else, and each refusal says what was expected", async () => {
+	it("are returned to nobody else, and each refusal says what was expected", async () => {
 		const target = await refunded();
 		const { account } = target.user;
 		const other = testAccount(7_002);
@@ -210,7 +210,7 @@ describe("the refunds of an address", () => {
 			assert.equal(answer.status, status, `${asked}: ${body.error}`);
 			assert.ok(body.error.startsWith(error), `${body.error} begins with ${error}`);
 		}
-		// What a body's signature covers is no time, and no relay.
+		// A body's signature covers no time, and no relay.
 		const text = createBodySigner(account.keyHex).sign(`refunds of ${account.address} until 9999999999`);
 		const replayed = { headers: { "x-flashbots-signature": text } };
 		assert.equal((await fetch(`${url}${path}?until=9999999999`, replayed)).status, 401);
@@ -232,7 +232,7 @@ describe("the refunds of an address", () => {
 			const all = await totals();
 			return all.refundedWei === sum && all;
 		});
-		assert.equal(now.transactions, before.transactions + 1, "the one that waits for another is not");
+		assert.equal(now.transactions, before.transactions + 1, "a waiting transaction is not counted");
 	});
 });
 
@@ -273,8 +273,8 @@ async function reorganise(depth: number, again: "nothing" | "unpaid" | "whole"):
 }
 
 /**
- * Waits until the relay tells of each address what the chain's blocks hold, and of all what they
- * hold in all.
+ * Waits until the relay reports for each address the refunds in the chain's blocks, and in the
+ * totals their sum.
  */
 async function agrees(): Promise<void> {
 	const paid = await paidByBlocks();
@@ -369,7 +369,7 @@ describe("the totals", () => {
 });
 
 describe("through boost", () => {
-	it("refunds and totals are the relay's, and 503 while that is out", async (t) => {
+	it("refunds and totals are the relay's, and 503 while the relay is down", async (t) => {
 		const whole = await startBoostFixture({ system: { env: { TRUST_PROXY: "1" } } });
 		t.after(() => whole.stop());
 		await prepareBidding(whole.system);

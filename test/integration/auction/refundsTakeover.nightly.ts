@@ -59,7 +59,7 @@ test("the next core returns the same refunds and totals, those that are final an
 		const info = (await (await fetch(`${edge.base}/info`)).json()) as { role: string };
 		return info.role === "core";
 	});
-	// What the killed one had not written of its last block is read from the chain again.
+	// Everything of its last block that the killed core had not written is read from the chain again.
 	const again = async () => [
 		await (await askRefunds(edge.base, recipient)).json(),
 		await askTotals(edge.base),

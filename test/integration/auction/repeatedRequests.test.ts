@@ -32,16 +32,16 @@ const SERVERS = {
 	relay: () => fixture.system.client.url,
 	boost: () => fixture.boost.url,
 } as const;
-type Where = keyof typeof SERVERS;
+type ServerName = keyof typeof SERVERS;
 
 /** Posts a signed body: the result or error of each of its calls. */
-async function post(where: Where, from: string, body: string): Promise<readonly unknown[]> {
+async function post(server: ServerName, from: string, body: string): Promise<readonly unknown[]> {
 	const signature = createBodySigner(KEY).sign(body);
 	const headers = {
 		...{ "content-type": "application/json", "x-forwarded-for": from },
 		"x-flashbots-signature": signature,
 	};
-	const answers = (await (await fetch(SERVERS[where](), { method: "POST", headers, body })).json()) as
+	const answers = (await (await fetch(SERVERS[server](), { method: "POST", headers, body })).json()) as
 		| WireAnswer
 		| readonly WireAnswer[];
 	return [answers].flat().map((one) => (one as WireAnswer).error ?? (one as WireAnswer).result);

@@ -1,7 +1,7 @@
 // Bids are sealed. A searcher records all that it can see of a target and of its own bid before the
-// block: that is the same, to the byte, whether a rival bids nothing, less, more, from the same
-// network address, from many addresses, or bids and withdraws. With the block it is told its
-// result.
+// block. The record is the same, to the byte, whether a rival bids nothing, less, more, from the
+// same network address, from many addresses, or bids and withdraws. The result is returned with the
+// block.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -116,8 +116,8 @@ class Rivals {
 }
 
 /**
- * What rivals do before or after the searcher bids, and what it is told of the block: its stage,
- * and what was paid, in shares.
+ * The acts of rivals before or after the searcher bids, and the result that it receives with the
+ * block: its stage, and the amount paid, in shares.
  */
 interface Case {
 	readonly before?: (rivals: Rivals) => Promise<void>;
@@ -192,8 +192,8 @@ async function begin({ before, after, isPlaced }: Case): Promise<Round> {
 }
 
 /**
- * All that the searcher sees before the block while its rivals act. Then checks what it is told
- * with the block.
+ * All that the searcher sees before the block while its rivals act. Then checks the result that it
+ * receives with the block.
  */
 async function seen(one: Case): Promise<readonly string[]> {
 	await until("what was mined is counted", async () => {

@@ -62,7 +62,7 @@ after(async () => {
 	await net.stop();
 });
 
-/** What the relay was asked, and how it answers bids, in the test that runs. */
+/** The requests to the relay, and its answer to bids, in the running test. */
 let requests: Request[];
 let refusal: string | null;
 let news: SearcherNews[];
@@ -170,7 +170,7 @@ for (const pool of [0, 1] as const) {
 		assert.deepEqual(await net.statuses(block), { [target.hash]: true, [bid.backrun.hash]: true });
 		assert.equal(await wethOf(market.arbitrage), SEARCHER_WETH + bid.backrun.gain - bid.backrun.bid);
 		assert.ok((await net.balance(net.builder.coinbase)) - coinbase > bid.backrun.bid);
-		// What is left to the searcher pays for his gas.
+		// The remainder pays for the searcher's gas.
 		const receipt = await net.chain.rpc("eth_getTransactionReceipt", [bid.backrun.hash]);
 		const { gasUsed, effectiveGasPrice } = receipt as { gasUsed: string; effectiveGasPrice: string };
 		const gas = BigInt(gasUsed) * BigInt(effectiveGasPrice);

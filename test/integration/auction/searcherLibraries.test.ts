@@ -1,6 +1,6 @@
-// What the searchers' libraries of Flashbots really put on the wire, against a running relay: bids,
-// simulations and cancels, with every key that they send along. Python's and TypeScript's were
-// recorded from a run, Go's and Rust's are by their source.
+// Requests of Flashbots' searcher libraries, as they are on the wire, against a running relay:
+// bids, simulations and cancels, with every key that they send along. Python's and TypeScript's
+// were recorded from a run; Go's and Rust's are by their source.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -159,7 +159,7 @@ test("cancels are 200", async () => {
 		assert.equal((await send(text("eth_cancelBundle", { replacementUuid: UUID }))).result, 200);
 });
 
-test("statistics are told however a library asks; what is missing or wrong is said", async () => {
+test("statistics are returned however a library asks; a missing or wrong parameter is named", async () => {
 	const bundleHash = `0x${"77".repeat(32)}`;
 	const inBlock = { bundleHash, blockNumber: "0x1" };
 	for (const text of [python, typescript, go]) {

@@ -1,7 +1,7 @@
-// What a searcher sees of its own bundles on a running relay: the list and the figures by day, by
-// HTTP and websocket, for the client that made them and nobody else, across a restart; and
-// Flashbots' unmodified ethers-provider-bundle, which reads the same in Flashbots' shapes, bids,
-// simulates and cancels.
+// A searcher's view of its own bundles on a running relay: the list and the figures by day, by HTTP
+// and websocket, for the client that made them and nobody else, across a restart. Also Flashbots'
+// unmodified ethers-provider-bundle, which reads the same in Flashbots' shapes, bids, simulates and
+// cancels.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -197,8 +197,8 @@ test("bundles and figures are those of the client that made them: a signer's, an
 	socket.terminate();
 });
 
-test("through a proxy that is not known, whose address many may have, only who signs is told of bundles", async () => {
-	// What is not an address is not believed, as where TRUST_PROXY is too low.
+test("through an unknown proxy, whose address many may share, bundles are returned to signed requests only", async () => {
+	// A header that holds no address is ignored, as where TRUST_PROXY is too low.
 	const crowd = { from: "unknown" };
 	const key = `0x${"c7".repeat(32)}`;
 	const target = await fixture.target(fresh());

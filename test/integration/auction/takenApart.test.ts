@@ -1,6 +1,6 @@
-// A builder that takes a backrun and its target apart, or keeps the refund: what the user, the
-// searcher and the operator are told is what the block holds. The builder that leaves both
-// together, with the refund, is the control.
+// A builder that takes a backrun and its target apart, or keeps the refund: the reports to the
+// user, the searcher and the operator agree with the block. The control is a builder that leaves
+// both together, with the refund.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -25,9 +25,9 @@ import { accountOf, signedTransaction } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 const BID = 10n ** 16n;
-/** What another's transaction pays to the coinbase. */
+/** Wei that a stranger's transaction pays to the coinbase. */
 const OTHERS = 3n;
-/** What a builder pays to the user, whatever for. */
+/** Wei that a builder pays to the user, for any reason. */
 const PAID = 7n * 10n ** 15n;
 
 let fixture: AuctionFixture;
@@ -38,7 +38,7 @@ before(async () => {
 });
 after(() => fixture?.system.stop());
 
-/** What a builder may put into its block. */
+/** Transactions that a builder may put into its block. */
 interface Parts {
 	readonly target: Signed;
 	readonly backrun: Signed;
@@ -62,7 +62,7 @@ interface Row {
 	readonly paid: bigint | null;
 	/** Whether the backrun reverts in the block. */
 	readonly reverts?: boolean;
-	/** Wei that the user is told to have got; null: no refund is reported at all. */
+	/** Wei of refund that are reported to the user; null: no refund is reported at all. */
 	readonly refund: bigint | null;
 }
 
@@ -137,7 +137,7 @@ async function buildExactly(txs: readonly Signed[], mayRevert: readonly Signed[]
 	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendBundle", params: [bundle] });
 	const signature = createBodySigner(createKey()).sign(body);
 	const headers = { "content-type": "application/json", "x-flashbots-signature": signature };
-	// What it has got from the relay it leaves out, and takes nothing more.
+	// The builder leaves out all that the relay has sent, and accepts nothing more.
 	builder.reset();
 	const answer = await request(builder.url, { method: "POST", headers, body });
 	assert.match(await answer.body.text(), /"result"/);
@@ -156,7 +156,7 @@ async function buildExactly(txs: readonly Signed[], mayRevert: readonly Signed[]
 	}
 }
 
-/** A target on which a new searcher's bid is out. */
+/** A target, and a new searcher's bid on it that every builder has. */
 async function bidOn(contract?: string): Promise<{ readonly target: Target; readonly placed: Placed }> {
 	const target = await fixture.target();
 	const more = contract === undefined ? {} : { to: contract };
@@ -170,7 +170,7 @@ async function refundTo(address: string): Promise<Signed> {
 	return { raw: `0x${Buffer.from(tx.raw).toString("hex")}`, hash: tx.hash, from: tx.from };
 }
 
-/** What the operator, users and searchers are told of all that landed. */
+/** The totals of all that landed, as reported to the operator, users and searchers. */
 async function countsOf(bidder: Bidder) {
 	const text = await metricsOf(fixture.system.core.url);
 	const figure = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
@@ -198,7 +198,9 @@ async function refundsOf({ user }: Target): Promise<Pick<Refunds, "refunds" | "p
 	return (await (await askRefunds(url, user.account)).json()) as Refunds;
 }
 
-/** What is told of one target and its bid: nothing that the block does not have. */
+/**
+ * Asserts that the reports on one target and its bid claim nothing that the block does not have.
+ */
 async function assertTold(
 	{ target, placed }: Awaited<ReturnType<typeof bidOn>>,
 	row: Omit<Row, "name" | "block">,
@@ -250,7 +252,7 @@ async function assertTold(
 }
 
 describe("a builder that mines", () => {
-	it("a target, its backrun and the refund as it got them pays the user, and all are told so", async () => {
+	it("a target, its backrun and the refund as it got them pays the user, and all are notified", async () => {
 		const one = await bidOn();
 		const before = await countsOf(one.placed.bidder);
 		const block = await fixture.system.nextBlock();
@@ -264,7 +266,7 @@ describe("a builder that mines", () => {
 	});
 
 	for (const { name, block: order, ...row } of ROWS) {
-		it(`${name}: nothing is told that the block does not have`, async () => {
+		it(`${name}: nothing is reported that the block does not have`, async () => {
 			const contract = await fixture.placeCode(PAYS_COINBASE);
 			const one = await bidOn(contract);
 			const two = order.includes("target2") ? await bidOn() : one;
@@ -287,7 +289,8 @@ describe("a builder that mines", () => {
 				assert.deepEqual([told.paid, told.blockHash], [String(BID), null]);
 			}
 			if (order.includes("target")) return;
-			// What the block has left out goes on; for the next one the builder has rejected it.
+			// A target that the block left out stays pending; the builder has rejected it for the next
+			// block.
 			await fixture.passBlock();
 			await fixture.open(one.target);
 			await fixture.system.nextBlock();

@@ -96,6 +96,6 @@ test("a chain that went back comes through", async () => {
 	assert.equal(await boost.result("eth_blockNumber"), hex(top));
 	await system.chain.revert(snapshot);
 	assert.equal(await boost.result("eth_blockNumber"), hex(top));
-	await until("it is told", async () => (await boost.result("eth_blockNumber")) === hex(low));
+	await until("it is reported", async () => (await boost.result("eth_blockNumber")) === hex(low));
 	assert.equal(await boost.result("eth_getBlockByNumber", [hex(top), false]), null);
 });

@@ -17,9 +17,9 @@ import { verifiesBlobs } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 import { type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 
-/** What cell proofs may take on a busy machine. */
+/** The most that cell proofs may take on a busy machine. */
 const BUSY_MS = 120_000;
-/** For whoever has waited for cell proofs as long as is allowed. */
+/** The error code for a client that has waited for cell proofs as long as is allowed. */
 const TRY_AGAIN = -32603;
 
 const real = realBlobs();
@@ -47,7 +47,7 @@ beforeEach(async () => {
 	earlier = recorder.posts.length;
 });
 
-/** What the recorder was given in this test. */
+/** The raw transactions that the recorder received in this test. */
 function given(): readonly unknown[] {
 	return recorder.posts
 		.slice(earlier)
@@ -85,7 +85,7 @@ it("while the relay is down the fallback gets them with cell proofs", async () =
 	assert.deepEqual(given(), [v1.raw]);
 });
 
-it("what the relay holds is handed over as the relay's builders have it", async () => {
+it("fails over the relay's pending transactions in the form that its builders have", async () => {
 	const { v0, v1 } = forms(await fixture.users.actor());
 	const { json, headers } = await sent(v0);
 	assert.deepEqual(json, { jsonrpc: "2.0", id: 1, result: v1.hash });
@@ -93,7 +93,7 @@ it("what the relay holds is handed over as the relay's builders have it", async 
 	await fixture.users.waitUntilSent(v1);
 	assert.deepEqual(given(), []);
 	await fixture.fails(undefined, boost);
-	await until("it is handed over", () => given().length > 0);
+	await until("it is forwarded", () => given().length > 0);
 	assert.deepEqual(given(), [v1.raw]);
 });
 

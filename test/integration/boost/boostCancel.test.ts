@@ -1,5 +1,5 @@
-// Who is who behind boost: the relay judges cancels and uuids by boost's clients, not by boost,
-// whatever they claim of themselves, and boost keeps the same policy while the relay is down.
+// Tests client identity behind boost. The relay judges cancels and uuids by boost's clients, not by
+// boost, whatever they claim of themselves. Boost keeps the same policy while the relay is down.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -284,7 +284,7 @@ describe("without a trusted proxy", () => {
 });
 
 describe("if the relay has another secret, and believes boost nothing about its clients", () => {
-	it("strangers still may not cancel, and owners hear what is wrong", async () => {
+	it("strangers still may not cancel, and owners receive the reason", async () => {
 		const unknown = await fixture.startBoost({ env: { BOOST_SECRET: "another one" } });
 		const [first, second] = [await held("/fast", unknown), await held("/fast", unknown)];
 		assert.deepEqual(
@@ -312,7 +312,7 @@ describe("while the relay is down", () => {
 		older = await held();
 		await fixture.fails();
 		txs = await Promise.all(WAYS.map(() => held()));
-		await boost.reaches("what the relay held was handed over", ({ journal }) => {
+		await boost.reaches("the relay's transactions are failed over", ({ journal }) => {
 			return journal.held.fallback >= WAYS.length + 1;
 		});
 	});
@@ -341,7 +341,7 @@ describe("while the relay is down", () => {
 		assert.equal(await new RelayClient(fixture.fallbackUrl).stage(tx.hash), "CANCELLED");
 	});
 
-	it("what was handed over is cancelled by its own client alone, and stays so when the relay is back", async () => {
+	it("only its own client cancels a failed-over transaction, which outlasts the outage", async () => {
 		const { tx } = older;
 		assert.deepEqual(outcome(await cancel(tx, THERE)), WHILE_OUT);
 		assert.deepEqual(outcome(await cancel(tx, HERE)), true);

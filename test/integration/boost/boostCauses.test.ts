@@ -1,6 +1,6 @@
-// Why the relay is down, as boost's operator is told: a frozen node of the relay under that name.
-// Boost's own questions are no user's submissions in the relay's log and counts. And what `npm run
-// why` says where boost is asked.
+// Tests the reason that boost reports to its operator while the relay is down: a frozen node of the
+// relay is reported as such. Boost's own questions are no user's submissions in the relay's log and
+// counts. Also tests the output of `npm run why` against boost.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
@@ -30,7 +30,7 @@ afterEach(async () => {
 	await fixture.recovers();
 });
 
-it("a node of the relay that hangs is told under that name, and by the relay's own words as soon as it has some", async () => {
+it("reports a hanging node of the relay, and in the relay's own words as soon as it has some", async () => {
 	const { boost } = fixture;
 	node.setFault({ kind: "hang" });
 	await boost.reaches("the relay is down by its node", ({ relay }) => relay.reason === "node");
@@ -66,7 +66,7 @@ it("boost's questions to a relay that comes back are no refusals in its log, nor
 	);
 });
 
-it("boost, too, says why a transaction did not land, while the relay is healthy and while it is out", async () => {
+it("boost, too, says why a transaction did not land, while the relay is up and while it is down", async () => {
 	const { boost, users } = fixture;
 	const [actor, other] = [await users.actor(), await users.actor()];
 	await users.passBlock();

@@ -1,5 +1,6 @@
-// What has ended is on disk alone in a boost that was started since: it answers about it as the one
-// before did, also while the relay is down and nobody else can, and revives nothing.
+// Tests transactions that ended before a restart of boost, which has them on disk alone. It answers
+// about them as before the restart, also while the relay is down and nobody else can. It revives
+// nothing.
 
 import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
@@ -31,7 +32,7 @@ const found = (boost: BoostClient, { hash }: Signed) =>
 const statusAt = async (boost: BoostClient, { hash }: Signed) =>
 	(await boost.get(`/tx/${hash}`)).json as WireStatus;
 
-it("after a restart, with the relay out", async () => {
+it("after a restart, with the relay down", async () => {
 	const env = { DATA_DIR: mkdtempSync(join(fixture.folder, "ended-")) };
 	const first = await fixture.startBoost({ env });
 	const actors = await Promise.all([0, 1, 2, 3].map(() => fixture.users.actor()));

@@ -406,8 +406,8 @@ describe("over a websocket", () => {
 	test("a message behind a large batch starts behind it", async () => {
 		for (const url of urls()) {
 			const ws = await WsClient.open(url, { headers: client() });
-			// Each uses the client's limit, which takes ten seconds to fill again: the one that is first
-			// gets it. The large one is read in several turns of the event loop, the other one in one.
+			// Each uses the client's limit, which takes ten seconds to fill again: the first one gets it.
+			// The large one is read in several turns of the event loop, the other one in one.
 			const batch = (count: number, id: string, ...asked: [method: string, params?: string]) =>
 				`[${numbers(count)
 					.map((i) => call(`"${id}${i}"`, ...asked))

@@ -1,5 +1,5 @@
-// Tests what the fallback, a third party, is sent, byte by byte: body and content type, nothing
-// about the client, and nothing at all that it may not have.
+// Tests what boost sends to the fallback, a third party, byte by byte: body and content type,
+// nothing about the client, and nothing at all that it may not have.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
@@ -16,7 +16,7 @@ import {
 	startRecordingFallback,
 } from "../../support/upstreams.ts";
 
-/** All that tells of somebody, or could. */
+/** Every header that identifies somebody, or could. */
 const TELLING: Readonly<Record<string, string>> = {
 	"x-forwarded-for": "198.51.100.1",
 	"x-forwarded-host": "wallet.example",
@@ -40,7 +40,7 @@ const TELLING: Readonly<Record<string, string>> = {
 const UNKNOWN = `0x${"77".repeat(32)}`;
 
 let fixture: BoostFixture;
-/** Of the test that runs. */
+/** The recorder of the running test. */
 let recorder: RecordingFallback;
 let boosts: BoostClient[] = [];
 before(async () => {
@@ -74,14 +74,14 @@ async function inOutage(env: Readonly<Record<string, string>> = {}): Promise<Boo
 	return boost;
 }
 
-/** What came that was no question of boost's own about what it holds. */
+/** The requests received, without boost's own questions about its pending transactions. */
 function asked(
 	pattern = /eth_sendRawTransaction|eth_cancelTransaction|eth_gasPrice/,
 ): readonly RecordedPost[] {
 	return recorder.posts.filter(({ body }) => pattern.test(body));
 }
 
-/** What is boost's own; its entry in `Via` is random. */
+/** Boost's own headers; its entry in `Via` is random. */
 const OWN_HEADERS = [`user-agent: leeward/${VERSION}`, "accept-encoding: identity", "via: 1.1 boost-x"];
 
 /** The bytes that came, with the same entry in `Via`. */
@@ -111,8 +111,7 @@ function signedHeaders(body: unknown, key: string): Readonly<Record<string, stri
 
 const QUERY = `refundRecipient=0x${"ab".repeat(20)}&referrer=me`;
 /**
- * What each dialect makes of a submission on `/noreverts` with that query, and of a read on
- * `/fast`.
+ * Each dialect's target of a submission on `/noreverts` with that query, and of a read on `/fast`.
  */
 const DIALECTS = {
 	mevblocker: { sent: `/noreverts?${QUERY}`, read: "/fast", env: {} },
@@ -161,10 +160,10 @@ describe("about the client", () => {
 		await boost.post(reads, { headers: TELLING });
 		const page = `/tx/${UNKNOWN}`;
 		await boost.send({ verb: "GET", path: page, headers: TELLING });
-		const told = recorder.posts.filter(({ body, target }) => target === page || /cancel|gasPrice/.test(body));
+		const sent = recorder.posts.filter(({ body, target }) => target === page || /cancel|gasPrice/.test(body));
 		const own = { jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [tx.hash] };
 		const host = recorder.url.slice("http://".length);
-		assert.deepEqual(told.map(bytesOf), [
+		assert.deepEqual(sent.map(bytesOf), [
 			headOf("/fast", JSON.stringify(own)),
 			headOf("/fast", JSON.stringify(reads)),
 			`${[`GET ${page} HTTP/1.1`, `host: ${host}`, "connection: keep-alive", ...OWN_HEADERS].join("\r\n")}\r\n\r\n`,
@@ -195,18 +194,18 @@ describe("about the client", () => {
 		assert.deepEqual(recorder.posts, []);
 	});
 
-	it("what is handed over later is sent as it would have been at first", async () => {
+	it("sends a transaction that fails over later as it would have been sent at first", async () => {
 		const boost = await withFallback();
 		const tx = (await fixture.users.actor()).sign();
 		await boost.result("eth_sendRawTransaction", [tx.raw], { path: `/noreverts?${QUERY}`, headers: TELLING });
 		await fixture.fails(undefined, boost);
-		await boost.reaches("it was handed over", ({ journal }) => journal.held.fallback === 1);
+		await boost.reaches("it is failed over", ({ journal }) => journal.held.fallback === 1);
 		assert.deepEqual(asked().map(bytesOf), [headOf(`/noreverts?${QUERY}`, submission(tx))]);
 	});
 });
 
 describe("what the fallback must not get", () => {
-	/** Of the relay alone, or of nobody. */
+	/** Methods that only the relay has, or nobody. */
 	const NEVER = [
 		["eth_sendBundle", [{ txs: [] }]],
 		["eth_cancelBundle", [{ replacementUuid: "x" }]],
@@ -333,7 +332,7 @@ describe("what the fallback must not get", () => {
 		await boost.result("eth_sendRawTransaction", [kept.raw], { path: "/noreverts" });
 		await boost.result("eth_sendRawTransaction", [given.raw], { path: "/fast" });
 		await fixture.fails(undefined, boost);
-		await boost.reaches("one was handed over", ({ journal }) => journal.held.fallback === 1);
+		await boost.reaches("one is failed over", ({ journal }) => journal.held.fallback === 1);
 		assert.deepEqual(
 			asked().flatMap(({ calls }) => calls.map(({ params }) => params)),
 			[[given.raw]],

@@ -1,5 +1,5 @@
-// Filters that clients poll through boost: through an outage of the relay they are kept, after a
-// restart of it they are made again, as the clients' libraries do by what they are told.
+// Tests filters that clients poll through boost. They survive an outage of the relay. After a
+// restart of it clients make them again, as their libraries do on the error that they receive.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
@@ -10,7 +10,7 @@ import type { WireAnswer } from "../../support/relayClient.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
-/** What a relay says of a filter from before its start, in go-ethereum's words. */
+/** The relay's error for a filter from before its start, in go-ethereum's words. */
 const UNKNOWN = { code: -32000, message: "filter not found" };
 const POLLS = ["eth_getFilterChanges", "eth_getFilterLogs"] as const;
 

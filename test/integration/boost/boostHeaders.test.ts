@@ -37,7 +37,7 @@ function routing({ headers }: Reply): string {
 	return ["upstream", "breaker", "attempts"].map((name) => headers[`x-boost-${name}`]).join(" | ");
 }
 
-/** What a batch came to: results by value, errors by code, in their order. */
+/** The outcomes of a batch: results by value, errors by code, in their order. */
 function outcomes({ json }: Reply): readonly unknown[] {
 	return (json as readonly WireAnswer[]).map(({ id, result, error }) => [id, error?.code ?? result]);
 }
@@ -142,7 +142,7 @@ test("the headers say who answered while the relay is down, and while it comes b
 		["a method of the relay's alone", await boost.call("eth_sendBundle", [{}]), "boost | open | 0"],
 	];
 	await fixture.wires.fallback.set({ kind: "refuse" });
-	await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+	await boost.reaches("both are down", ({ fallback }) => fallback?.state !== "closed");
 	const none: readonly (readonly [number, Reply])[] = [
 		[200, await boost.call("eth_chainId")],
 		[200, await boost.call("eth_sendRawTransaction", [actor.sign({ nonce: 3 }).raw])],

@@ -1,5 +1,5 @@
-// Rate limits behind boost: they are the clients', never boost's own, at the relay as at boost, and
-// whoever is over his limit hears of it as at the relay.
+// Tests rate limits behind boost. They are the clients', never boost's own, at the relay as at
+// boost. A client over its limit receives the same answer as at the relay.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
@@ -67,8 +67,8 @@ function served(codes: readonly number[]): number {
 }
 
 /**
- * Who is at his limit is told so; on a busy machine a second may pass between two calls, which is
- * worth one more.
+ * Returns the reply that reports the limit, and checks it. On a busy machine a second may pass
+ * between two calls, which allows one more call.
  */
 async function isLimited(ask: () => Promise<Reply>): Promise<Reply> {
 	for (let i = 0; i < BURST / 2; i++) {

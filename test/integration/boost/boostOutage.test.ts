@@ -127,7 +127,7 @@ describe("what only the relay serves", () => {
 		await fixture.fails();
 		assert.deepEqual([(await boost.get("/livez")).status, (await boost.get("/readyz")).status], [200, 200]);
 		await fixture.wires.fallback.set({ kind: "refuse" });
-		await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+		await boost.reaches("both are down", ({ fallback }) => fallback?.state !== "closed");
 		assert.deepEqual([(await boost.get("/livez")).status, (await boost.get("/readyz")).status], [200, 503]);
 	});
 });
@@ -355,7 +355,7 @@ describe("eth_sendRawTransactionSync", () => {
 		const tx = (await fixture.users.actor()).sign();
 		await fixture.wires.fallback.set({ kind: "refuse" });
 		await fixture.fails();
-		await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+		await boost.reaches("both are down", ({ fallback }) => fallback?.state !== "closed");
 		const { code, json } = await wait(tx, 20_000);
 		assert.deepEqual([code, json.error?.code], [200, -32603]);
 	});

@@ -49,7 +49,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
 			await client.ask();
 			await fixture.wires.fallback.set({ kind: "refuse" });
 			await fixture.fails();
-			await fixture.boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+			await fixture.boost.reaches("both are down", ({ fallback }) => fallback?.state !== "closed");
 			await assert.rejects(client.ask(), /no relay available: /);
 			await fixture.recovers();
 			await client.ask();

@@ -1,6 +1,7 @@
-// What boost sends and how it takes what comes back in the place of an answer: its name on each
-// request, answers that are compressed all the same, upstreams that refuse it, redirect it or are
-// web pages, requests that come back to it, and names that no server answers for.
+// Tests the requests that boost sends and how it treats anything that comes back in the place of an
+// answer. Covers its name on each request, answers that are compressed all the same, upstreams that
+// refuse it, redirect it or are web pages, requests that come back to it, and names that no server
+// answers for.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -175,7 +176,9 @@ for (const [encoding, encode] of ENCODINGS) {
 }
 
 const HTML = "<!doctype html><title>s3cret</title>";
-/** What an upstream does with every request; what is said of it; the setting's path. */
+/**
+ * An upstream's behaviour on all requests: name, answer, and boost's hint (SETTING: its setting).
+ */
 const UNUSABLE: readonly (readonly [string, Answering, RegExp])[] = [
 	["refuses the key", (_, response) => response.writeHead(403).end(HTML), /^HTTP 403: .*SETTING/],
 	["wants a key", (_, response) => response.writeHead(401).end('{"error":"s3cret"}'), /^HTTP 401: .*SETTING/],
@@ -209,23 +212,23 @@ const UNUSABLE: readonly (readonly [string, Answering, RegExp])[] = [
 ];
 
 for (const [what, answer, expected] of UNUSABLE) {
-	test(`an upstream that ${what} is told from the first probe on, in the log and in /status, with what to look at`, async () => {
+	test(`an upstream that ${what} is logged and shown in /status from the first probe on, with a hint`, async () => {
 		const { log, warnings } = keeping();
 		const url = await upstream(answer);
 		const boost = await startBoost(
 			{ RELAY_URL: `${url}/v3/s3cret`, FALLBACK_URL: `${url}/s3cret/` },
 			{ log },
 		);
-		const told = (status: BreakerStatus | null, setting: string) => {
+		const assertHint = (status: BreakerStatus | null, setting: string) => {
 			assert.match(status?.hint ?? "", new RegExp(expected.source.replaceAll("SETTING", setting)));
 		};
 		await boost.reaches(
-			"both are out",
+			"both are down",
 			({ relay, fallback }) => relay.state === "open" && fallback?.state === "open",
 		);
 		const status = await boost.status();
-		told(status.relay, "RELAY_URL");
-		told(status.fallback, "FALLBACK_URL");
+		assertHint(status.relay, "RELAY_URL");
+		assertHint(status.fallback, "FALLBACK_URL");
 		const opened = warnings.filter(({ message }) => message === "breaker opened");
 		assert.deepEqual(
 			opened.map(({ hint }) => hint).sort(),
@@ -235,12 +238,12 @@ for (const [what, answer, expected] of UNUSABLE) {
 	});
 }
 
-test("nothing that listens, and a name that there is not, are told too", async () => {
+test("reports a port that nothing listens on, and a name that does not exist, too", async () => {
 	const lookup = createLookup({ servers: [names.address] }, { clock: systemClock });
 	const env = { RELAY_URL: "http://127.0.0.1:1", FALLBACK_URL: "https://nobody.test" };
 	const boost = await startBoost(env, { lookup });
 	await boost.reaches(
-		"both are out",
+		"both are down",
 		({ relay, fallback }) => relay.state === "open" && fallback?.state === "open",
 	);
 	const { relay, fallback } = await boost.status();
@@ -248,7 +251,7 @@ test("nothing that listens, and a name that there is not, are told too", async (
 	assert.match(fallback?.hint ?? "", /^no such name: .*FALLBACK_URL/);
 });
 
-test("a boost whose relay is itself says so, and answers", async () => {
+test("a boost instance whose relay is itself says so, and answers", async () => {
 	const { log, warnings } = keeping();
 	const port = await freePort();
 	const boost = await startBoost({ PORT: String(port), RELAY_URL: `http://127.0.0.1:${port}` }, { log });
@@ -261,13 +264,13 @@ test("a boost whose relay is itself says so, and answers", async () => {
 	assert.ok(warnings.some((line) => line.reason === "loop" && line.hint === hint));
 	assert.equal((await boost.get("/readyz")).status, 503);
 	assert.match((await boost.call("eth_chainId")).body, /no relay available/);
-	// It stays out: the probes find the same, again and again.
+	// It stays down: the probes find the same, again and again.
 	const next = Date.parse(relay.nextProbeAt ?? "") + 500;
 	await boost.reaches("more probes", ({ relay }) => Date.parse(relay.nextProbeAt ?? "") > next);
 	assert.equal((await boost.status()).relay.since, relay.since);
 });
 
-test("two boosts that lead to each other multiply nothing: each request ends where it has been", async () => {
+test("boost instances that lead to each other multiply nothing: each request ends where it was", async () => {
 	let hops = 0;
 	const ports = [await freePort(), await freePort()] as const;
 	const between = (to: number) =>
@@ -285,7 +288,7 @@ test("two boosts that lead to each other multiply nothing: each request ends whe
 	const [toFirst, toSecond] = [await between(ports[0]), await between(ports[1])];
 	const first = await startBoost({ PORT: String(ports[0]), RELAY_URL: toSecond });
 	const second = await startBoost({ PORT: String(ports[1]), RELAY_URL: toFirst });
-	// Whatever their probes find, both send on what they get.
+	// Both forward their requests, whatever their probes find.
 	await first.force("close");
 	await second.force("close");
 	assert.match((await first.call("eth_gasPrice")).body, /no relay available/);

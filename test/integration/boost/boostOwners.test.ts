@@ -1,6 +1,6 @@
-// Who owns a transaction that several of boost's clients submit: with the relay well, out and back
-// it ends as at the relay alone. The strictest path holds, nobody redirects another's refund, and a
-// cancel takes back one client's wish.
+// Tests the ownership of a transaction that several of boost's clients submit. With the relay up,
+// down and back it ends as at the relay alone. The strictest path applies, nobody redirects
+// another's refund, and a cancel withdraws one client's submission.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
@@ -115,7 +115,7 @@ for (const [name, paths] of [
 		await assertEndsByBoth(tx, HERE, THERE);
 	});
 
-	it(`with the relay well for one, out for the other, and back, ${name}`, async () => {
+	it(`with the relay up for one, down for the other, and back, ${name}`, async () => {
 		const tx = await brought(async (one) => {
 			await fixture.goesOut();
 			await until("the fallback has it", async () => (await statusAt(fixture.fallbackUrl, one)).stage);
@@ -126,7 +126,7 @@ for (const [name, paths] of [
 		await assertEndsByBoth(tx, THERE, HERE);
 	});
 
-	it(`with the relay out for both, and then the fallback instead, ${name}`, async () => {
+	it(`with the relay down for both, and then the fallback instead, ${name}`, async () => {
 		await fixture.goesOut();
 		const tx = await brought(async () => {});
 		assert.equal((await statusAt(fixture.fallbackUrl, tx)).fastMode, isFast);
@@ -137,7 +137,7 @@ for (const [name, paths] of [
 		await assertEndsByBoth(tx, HERE, THERE);
 	});
 
-	it(`one is taken back while the relay is down, ${name}: it lives, and the relay hears of it`, async () => {
+	it(`one client cancels while the relay is down, ${name}: it lives, and the relay is notified`, async () => {
 		const tx = await brought(async () => {});
 		await fixture.goesOut();
 		assert.match(
@@ -154,11 +154,11 @@ for (const [name, paths] of [
 		await fixture.users.reaches(tx, "CANCELLED");
 	});
 
-	it(`both are taken back while the relay is down, ${name}: it is over there too`, async () => {
+	it(`both clients cancel while the relay is down, ${name}: it ends there too`, async () => {
 		const tx = await brought(async () => {});
 		await fixture.goesOut();
 		assert.equal(await cancel(tx, HERE), STILL_WANTED);
-		// The relay can't be reached, as boost says; it is told when it is back.
+		// The relay can't be reached, as boost says; it receives the cancel when it is back.
 		await cancel(tx, THERE);
 		await fixture.comesBack();
 		await fixture.users.reaches(tx, "CANCELLED");
@@ -229,7 +229,7 @@ for (const isOut of [false, true]) {
 		assert.equal((await statusAt(url, tx)).stage, "CANCELLED");
 		const before = fixture.wires.fallback.requests().length;
 		assert.equal(await answerTo(THERE, again), tx.hash);
-		// The fallback never hears of it: what it has cancelled for boost stays so there.
+		// The fallback never receives it: a transaction that it has cancelled for boost stays so there.
 		if (isOut) await fixture.comesBack();
 		await until("it is at the relay", async () => (await atRelay(tx)).stage === "BROADCAST");
 		for (const { target } of fixture.wires.fallback.requests().slice(before))
@@ -252,7 +252,7 @@ it("an owner at the relay alone takes back its own wish through boost, and boost
 	assert.equal(await cancel(tx, THERE), STILL_WANTED);
 	await assertLives(tx);
 	await fixture.goesOut();
-	await until("it is handed over", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
+	await until("it is failed over", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
 	await fixture.comesBack();
 	assert.equal(await cancel(tx, HERE), true);
 	await fixture.users.reaches(tx, "CANCELLED");
@@ -287,7 +287,7 @@ for (const [name, bringsToRelay] of [
 	});
 }
 
-it("what another has brought while the relay was out does not keep an owner at the relay from its cancel", async () => {
+it("an owner at the relay may cancel after another client's submission during an outage", async () => {
 	for (const signs of [false, true]) {
 		const { tx, key } = await fresh();
 		await fixture.goesOut();

@@ -1,6 +1,6 @@
-// Boost is as good as its relay while that is well: hundreds of requests go to both, and the
-// answers are the same but for the headers that are boost's own. Then the same for websockets,
-// streams, the life of a transaction, and the paths that boost does not decide about.
+// Boost is as good as its relay while that is healthy: hundreds of requests go to both, and the
+// answers are the same but for boost's own headers. Then the same for websockets, streams, the life
+// of a transaction, and the paths that boost does not decide about.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -52,7 +52,7 @@ function seen({ status, headers, body }: WireResponse): Seen {
 	return { status, body, headers: Object.fromEntries(same) };
 }
 
-/** What is to be told of a row that was answered otherwise: the answers from where they differ. */
+/** The report of a row that was answered otherwise: both answers from where they differ. */
 function difference(name: string, byRelay: WireResponse, byBoost: WireResponse): readonly string[] {
 	const [wanted, got] = [JSON.stringify(seen(byRelay)), JSON.stringify(seen(byBoost))];
 	if (wanted !== got) {
@@ -157,7 +157,7 @@ test("messages over a websocket are answered as by the relay", async () => {
 	client.terminate();
 });
 
-test("a submission over a websocket is treated by its path, and searchers hear of what is shared", async () => {
+test("a submission over a websocket is treated by its path, and searchers get what is shared", async () => {
 	const base = fixture.boost.url.replace("http", "ws");
 	const searcher = await WsClient.open(`${base}/ws`);
 	searcher.send({ id: 1, method: "eth_subscribe", params: ["service_partialPendingTransactions"] });
@@ -216,7 +216,7 @@ test("a transaction's whole life is reported as by the relay, whether it came th
 	}
 	for (const { path, actor, tx, again } of all) {
 		await fixture.users.waitUntilSent(tx);
-		await until("its delivery was told", async () =>
+		await until("its delivery is reported", async () =>
 			(await fixture.users.events(tx)).some(
 				({ type, answer }) => type === "delivered" && answer === "accepted",
 			),
@@ -269,14 +269,14 @@ test("events of a transaction arrive as they happen, and the relay's stream ends
 	});
 });
 
-test("MEV-Share's client hears the feed and asks its history through boost", async () => {
+test("MEV-Share's client receives the feed and asks for its history through boost", async () => {
 	const client = mevShareClient(fixture.boost.url);
-	const heard: string[] = [];
-	const stream = client.on("transaction", ({ hash }) => void heard.push(hash));
+	const received: string[] = [];
+	const stream = client.on("transaction", ({ hash }) => void received.push(hash));
 	await until("the stream is open", () => stream.readyState === 1);
 	const tx = (await fixture.users.actor()).sign();
 	await fixture.system.client.send(tx.raw, "/maxbackruns");
-	await until("it is heard", () => heard.includes(tx.hash));
+	await until("it is received", () => received.includes(tx.hash));
 	await fixture.users.waitUntilSent(tx);
 	const block = await fixture.system.nextBlock();
 	const known = async () =>

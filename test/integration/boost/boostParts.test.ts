@@ -72,8 +72,8 @@ async function actor(): Promise<Actor> {
 	return made;
 }
 
-describe("what one boost has, the other one", () => {
-	it("tells of: status, pending nonce and the transaction by its hash", async () => {
+describe("what one boost instance has, the other one", () => {
+	it("reports: status, pending nonce and the transaction by its hash", async () => {
 		const by = await actor();
 		const tx = by.sign();
 		await send(one, tx);
@@ -157,7 +157,7 @@ describe("what one boost has, the other one", () => {
 	});
 });
 
-it("a boost that ends leaves all to another one: what is open is mined, what was cancelled stays so", async () => {
+it("another boost instance adopts all of one that ends: open ones are mined, cancelled ones stay so", async () => {
 	const third = await fixture.startBoost();
 	const [open, ended] = [(await actor()).sign(), (await actor()).sign()];
 	for (const tx of [open, ended]) await send(third, tx);

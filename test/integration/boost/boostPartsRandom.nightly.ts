@@ -15,7 +15,7 @@ import { until } from "../../support/until.ts";
 
 const WALLETS = 16;
 const STEPS = 20;
-/** What must be due and cancelled in the end, for each wallet, so that the test shows something. */
+/** Least due and cancelled transactions of each wallet, so that the test shows something. */
 const LEAST = { due: 3, cancelled: 1 };
 /** Requests that may be refused. */
 const MOST_REFUSED = 3;
@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => fixture?.stop());
 
-/** What became of one wallet's transactions. */
+/** The outcome of one wallet's transactions. */
 interface Wallet {
 	readonly by: Actor;
 	/** The last acknowledged one of each nonce. */
@@ -42,7 +42,7 @@ interface Wallet {
 	refused: number;
 }
 
-test("nothing that was cancelled is sent after that, whichever boosts were asked, and all else is mined", async () => {
+test("sends nothing after its cancel, whichever boost instances were asked, and all else is mined", async () => {
 	const random = new SeededRandom(34);
 	const wallets: Wallet[] = [];
 	for (let i = 0; i < WALLETS; i += 1)
@@ -52,9 +52,9 @@ test("nothing that was cancelled is sent after that, whichever boosts were asked
 	const flapping = (async () => {
 		while (!isOver) {
 			await fixture.fails();
-			await until("it was out for a while", passed(400));
+			await until("it was down for a while", passed(400));
 			await fixture.recovers();
-			await until("it was well for a while", passed(600));
+			await until("it was up for a while", passed(600));
 		}
 	})();
 	const replacing = (async () => {
@@ -107,8 +107,8 @@ async function live(wallet: Wallet, random: SeededRandom): Promise<void> {
 			next -= 1;
 		} else if (newest !== undefined && random.oneIn(REPEATS)) await submit(wallet, newest, random);
 		else if (newest !== undefined && random.oneIn(REPLACES)) {
-			const dearer = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI, value: step + 100 };
-			const tx = by.sign({ nonce: next - 1, ...dearer });
+			const higher = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI, value: step + 100 };
+			const tx = by.sign({ nonce: next - 1, ...higher });
 			if (await submit(wallet, tx, random)) last.set(next - 1, tx);
 		} else {
 			const tx = by.sign({ nonce: next, value: step });
@@ -123,15 +123,15 @@ async function live(wallet: Wallet, random: SeededRandom): Promise<void> {
 async function submit(wallet: Wallet, { raw, hash }: Signed, random: SeededRandom): Promise<boolean> {
 	const answer = await ask(random, "eth_sendRawTransaction", raw);
 	if (answer.result === hash) return true;
-	// Of a wallet that bids the same again for the nonce that it has replaced.
+	// A wallet may bid the same again for the nonce that it has replaced.
 	if (answer.error?.message.includes("underpriced") !== true) wallet.refused += 1;
 	return false;
 }
 
-/** Requests of each boost that are not answered yet. */
+/** Requests to each boost instance that are not answered yet. */
 const asking = new Map<BoostClient, number>();
 
-/** One boost or the other. */
+/** Asks a random boost instance. */
 async function ask(random: SeededRandom, method: string, param: string): Promise<WireAnswer> {
 	const boost = random.pick(boosts);
 	asking.set(boost, (asking.get(boost) ?? 0) + 1);

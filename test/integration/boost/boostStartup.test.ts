@@ -1,6 +1,6 @@
 // Boost as a process: what its start refuses with which message, what it only warns of, and that no
-// secret leaks. Then relay and boost behind one port: who is restarted, and that no process is left
-// over, not even when the one that watches both is killed.
+// secret leaks. Then relay and boost behind one port: which process is restarted, and that no
+// process is left over, not even when their supervisor is killed.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

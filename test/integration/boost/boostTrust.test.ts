@@ -1,5 +1,5 @@
-// What may end a transaction that boost has acknowledged: its owner alone, by what he signed for
-// this chain. Neither what he signed elsewhere nor a fallback's word does.
+// Only its owner may end a transaction that boost has acknowledged, by a signature for this chain.
+// Neither a signature for another chain nor a fallback's answer ends it.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

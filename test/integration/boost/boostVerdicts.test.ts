@@ -1,6 +1,6 @@
-// What nodes and providers answer to reads, through boost and relay, one by one, in a batch and
-// over a websocket: their errors are verdicts, for which boost asks nobody else and blames nobody.
-// Only a fallback's rate limit is its fault.
+// Tests answers of nodes and providers to reads, through boost and relay, one by one, in a batch
+// and over a websocket. Their errors are verdicts, for which boost asks nobody else and blames
+// nobody. Only a fallback's rate limit is its fault.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,6 +1,6 @@
-// Websockets of boost with a real relay behind it: as the relay's own while it is well; through an
-// outage they stay open, heads, logs, reads and submissions go on, and what only the relay can do
-// says so until it is back; and how a stop closes them.
+// Websockets of boost with a real relay behind it. They are as the relay's own while it is healthy.
+// Through an outage they stay open, and heads, logs, reads and submissions go on. Calls that only
+// the relay can serve say so until it is back. Also tests how a stop closes them.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -133,14 +133,14 @@ describe("while the relay is healthy", () => {
 		const feed = await open();
 		const id = await feed.subscribe("newHeads");
 		const number = await fixture.users.passBlock();
-		await until("it is told", () => numbers(feed, id).includes(number));
+		await until("it is reported", () => numbers(feed, id).includes(number));
 		const { answer, first } = feed.order(id);
 		assert.ok(answer < first);
 		assert.equal(await feed.call("eth_unsubscribe", [id]), true);
 		assert.equal(await feed.call("eth_unsubscribe", [id]), false);
 		const again = await feed.subscribe("newHeads");
 		const next = await fixture.users.passBlock();
-		await until("the other one is told", () => numbers(feed, again).includes(next));
+		await until("the other one is notified", () => numbers(feed, again).includes(next));
 		assert.deepEqual(numbers(feed, id), [number]);
 		assert.equal((await feed.ask("eth_subscribe", ["nothing"])).error?.code, -32602);
 		feed.close();
@@ -154,7 +154,7 @@ describe("through an outage", () => {
 		const heads = await feed.subscribe("newHeads");
 		const logs = await feed.subscribe("logs", { address: contract, topics: [[topic("a"), topic("b")]] });
 		const blocks = [await emit(topic("a"), topic("c"))];
-		await until("all is told", () => numbers(feed, heads).length === 1 && feed.received(logs).length === 1);
+		await until("all arrive", () => numbers(feed, heads).length === 1 && feed.received(logs).length === 1);
 		await fails();
 		blocks.push(await emit(topic("b")), await emit(topic("a")));
 		await until("heads go on", () => numbers(feed, heads).length === 3);
@@ -213,12 +213,12 @@ describe("through an outage", () => {
 		const logs = await feed.subscribe("logs", { address: contract });
 		await fails();
 		const number = await emit(topic("d"));
-		await until("it is told", () => feed.received(logs).length === 1 && numbers(feed, heads).length === 1);
+		await until("it arrives", () => feed.received(logs).length === 1 && numbers(feed, heads).length === 1);
 		await fixture.system.chain.rpc("anvil_reorg", [1, []]);
 		nonce -= 1;
 		await until("it is taken back", () => feed.received(logs).length === 2);
 		await fixture.users.passBlock();
-		await until("the new chain is told", () => numbers(feed, heads).length === 3);
+		await until("the new chain is reported", () => numbers(feed, heads).length === 3);
 		assert.deepEqual(topics(feed, logs), [
 			[topic("d"), false],
 			[topic("d"), true],

@@ -18,7 +18,7 @@ let recorder: RecordingFallback;
 let boost: BoostClient;
 let socket: WsClient;
 let since: string;
-/** What waits for the websocket's next messages. */
+/** Callbacks that wait for the websocket's next messages. */
 const received: ((text: string) => void)[] = [];
 before(async () => {
 	recorder = await startRecordingFallback();
@@ -40,7 +40,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.recovers(boost));
 
-/** What must hold whatever the client has sent. */
+/** The relay counts as healthy and the fallback got nothing, whatever the client has sent. */
 async function assertHealthy(what: string): Promise<void> {
 	const { state, reason, since: now } = (await boost.status()).relay;
 	assert.deepEqual([state, reason, now], ["closed", null, since], what);

@@ -86,7 +86,7 @@ class Liar {
 		return { result: this.#value(String(params[0])) };
 	}
 
-	/** What may be taken for a receipt, a nonce, a head, a transaction or a verdict. */
+	/** A value that may pass for a receipt, a nonce, a head, a transaction or a verdict. */
 	#value(of: string): unknown {
 		const random = this.#random;
 		const hash = random.oneIn(4) ? `0x${random.bytes(32).toString("hex")}` : of;

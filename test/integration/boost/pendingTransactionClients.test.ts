@@ -83,13 +83,13 @@ for (const place of PLACES) {
 		assert.match(out, new RegExp(`^@TODO Error: .*${WHAT_TO_DO.source}`, "m"));
 	});
 
-	test(`viem on ${place}: watchPendingTransactions hands on what to do, and goes on over a websocket`, async (t) => {
+	test(`viem on ${place}: watchPendingTransactions reports what to do, and goes on over a websocket`, async (t) => {
 		const errors: Error[] = [];
 		const client = createPublicClient({ transport: http(urlOf(place), { retryCount: 0 }) });
 		const onError = (error: Error) => errors.push(error);
 		t.after(client.watchPendingTransactions({ onTransactions() {}, onError, pollingInterval: 20 }));
-		const told = await until("it is told", () => errors[0]);
-		assert.match(told.message, WHAT_TO_DO);
+		const reported = await until("an error is reported", () => errors[0]);
+		assert.match(reported.message, WHAT_TO_DO);
 		const transport = webSocket(socketOf(place), { reconnect: false });
 		const socket = createPublicClient({ transport });
 		const unwatch = socket.watchPendingTransactions({ onTransactions() {}, onError });

@@ -1,6 +1,6 @@
 // Cancels by hash, on each path and at each stage: the transaction leaves pool and builders and is
-// never mined, its nonce is free, its links wait, and what is final or unknown is refused. Who may
-// is in cancelRights.test.ts.
+// never mined, its nonce is free, its links wait, and what is final or unknown is refused. The
+// rights to cancel are in cancelRights.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

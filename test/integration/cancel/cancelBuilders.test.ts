@@ -58,7 +58,7 @@ function answered(tx: Signed, count: number): Promise<readonly string[]> {
 	});
 }
 
-/** What the events page says about how many builders confirmed. */
+/** The events page's summary of how many builders confirmed. */
 async function summary(tx: Signed): Promise<unknown> {
 	const page = (await (await fetch(`${fixture.system.client.url}/tx/${tx.hash}/events`)).json()) as {
 		cancels?: unknown;

@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => fixture?.stop());
 
-/** A user's transaction, and what everybody who follows it is told. */
+/** A user's transaction, and what all its followers receive. */
 async function followed() {
 	const actor = await fixture.users.actor();
 	const tx = actor.sign();
@@ -45,7 +45,7 @@ async function cancels({ hash }: Signed): Promise<unknown> {
 	return error === undefined ? result : `${error.code} ${error.message}`;
 }
 
-/** The stages that a websocket was told, each change once. */
+/** The stages that a websocket received, each change once. */
 function stagesOf(told: readonly Told[]): readonly unknown[] {
 	return told.map(({ stage }) => stage).filter((stage, i, all) => stage !== all[i - 1]);
 }

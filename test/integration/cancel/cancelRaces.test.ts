@@ -43,7 +43,7 @@ async function turns(count: number): Promise<void> {
 	for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What ended it, as its events tell: at most one end. */
+/** Its ends, as its events show them: at most one. */
 async function ends(tx: Signed): Promise<readonly string[]> {
 	return (await fixture.life(tx))
 		.map((event) => event.split(" ")[0] ?? "")
@@ -148,7 +148,7 @@ describe("a cancel at the same time as", () => {
 			await fixture.withdrawn(tx);
 			assert.equal(await fixture.pendingNonce(actor), 0);
 			for (const builder of fixture.system.builders) {
-				assert.ok(fixture.cancels(builder, tx).length <= 1, "it is told once");
+				assert.ok(fixture.cancels(builder, tx).length <= 1, "at most one cancel");
 			}
 		}
 	});

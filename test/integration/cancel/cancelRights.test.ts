@@ -1,6 +1,6 @@
-// Who may cancel: the address that submitted it, each one of several for itself, and its sender for
-// all by a signature. And who may submit anew what was cancelled. Answers to strangers are in
-// privacy/hiddenTransactions.test.ts.
+// The rights to cancel: the submitting address, each one of several for itself, and the sender for
+// all by a signature. Also the rights to submit a cancelled transaction anew. Answers to strangers
+// are in privacy/hiddenTransactions.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -33,13 +33,13 @@ function toSelf(actor: Actor, options: Omit<TxOptions, "by"> = {}): Signed {
 	return actor.sign({ ...CHEAP, to: actor.address, gasLimit: 21_000, ...options });
 }
 
-/** What its user has ended, and the self-transfers that did. */
+/** Transactions that their user has ended, and the self-transfers that did. */
 interface Ended {
 	readonly actor: Actor;
 	readonly txs: readonly Signed[];
 }
 
-/** What the relay says of each, and how often each went out. */
+/** The relay's events of each, and how often each was sent. */
 async function seen(transactions: readonly Signed[]): Promise<readonly unknown[]> {
 	return Promise.all(transactions.map(async (tx) => [await fixture.life(tx), fixture.timesSent(tx)]));
 }
@@ -69,7 +69,7 @@ async function passLife(): Promise<void> {
 /** Passes so many blocks that what has ended is archived. */
 async function archive(ended: Signed): Promise<void> {
 	await passLife();
-	// Who submitted it is forgotten then.
+	// The submitter is forgotten then.
 	await until("it is archived", async () => (await fixture.cancel(ended)) !== true);
 }
 
@@ -109,8 +109,8 @@ async function assertTakenBack(...all: readonly TakenBack[]): Promise<void> {
 
 describe("a self-transfer with the nonce of what was sent with soft cancellations", () => {
 	/**
-	 * What is cancelled came on the first path, the self-transfer of this form comes on the second
-	 * one.
+	 * The cancelled transaction came on the first path. The self-transfer of this form comes on the
+	 * second one.
 	 */
 	const ROWS: readonly (readonly [
 		what: string,
@@ -223,12 +223,12 @@ describe("what does not count as a soft cancel", () => {
 			const { actor, tx } = await fixture.out(path);
 			assert.match(await fixture.tried(toSelf(actor), SOFT), UNDERPRICED, path);
 			assert.equal((await fixture.status(tx)).stage, "BROADCAST");
-			const dear = toSelf(actor, { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
-			await fixture.submit("/fast", dear);
+			const high = toSelf(actor, { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
+			await fixture.submit("/fast", high);
 			await fixture.reaches(tx, "REPLACED");
-			await fixture.waitUntilSent(dear);
+			await fixture.waitUntilSent(high);
 			await fixture.system.nextBlock();
-			await fixture.reaches(dear, "INCLUDED");
+			await fixture.reaches(high, "INCLUDED");
 		}
 	});
 
@@ -327,12 +327,12 @@ describe("another self-transfer with the nonce", () => {
 		await fixture.waitUntilSent(fresh);
 		assert.match(await fixture.tried(toSelf(actor, { value: 1n }), SOFT), UNDERPRICED);
 		const fees = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
-		const dear = actor.sign({ to: actor.address, gasLimit: 21_000, ...fees });
-		await fixture.submit("/fast", dear);
+		const high = actor.sign({ to: actor.address, gasLimit: 21_000, ...fees });
+		await fixture.submit("/fast", high);
 		await fixture.reaches(fresh, "REPLACED");
-		await fixture.waitUntilSent(dear);
+		await fixture.waitUntilSent(high);
 		await fixture.system.nextBlock();
-		await fixture.reaches(dear, "INCLUDED");
+		await fixture.reaches(high, "INCLUDED");
 		for (const one of [tx, cancel]) await fixture.assertCancelled(one);
 	});
 

@@ -1,6 +1,6 @@
-// Following a consensus node's event stream: what is taken from it and what is left out, and what
-// becomes of a stream that breaks, falls silent or is none. The operator is told once, with what to
-// look at, and again when it is over.
+// Following a consensus node's event stream: the events that are accepted or ignored, and the
+// handling of a stream that breaks, falls silent or is none. The operator is notified once, with a
+// hint at the cause, and again when it is over.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -204,7 +204,7 @@ const FAULTS: Readonly<Record<string, readonly [BeaconFault, RegExp]>> = {
 
 describe("a consensus node", () => {
 	for (const [title, [fault, hint]] of Object.entries(FAULTS)) {
-		test(`${title} is told of once, and asked again until it is well`, async () => {
+		test(`${title} is reported once, and asked again until it is healthy`, async () => {
 			server.fail(fault);
 			const before = server.requests.length;
 			const clock = new ManualClock();
@@ -217,7 +217,7 @@ describe("a consensus node", () => {
 			server.fail(null);
 			await passing("the stream", clock, () => server.streams === 1);
 			server.publish(GOOD);
-			await until("it is well", () => logged.length === 2);
+			await until("it is healthy", () => logged.length === 2);
 			assert.deepEqual(logged, [CANT, AGAIN]);
 		});
 	}
@@ -227,13 +227,13 @@ describe("a consensus node", () => {
 		const follower = follow(`http://127.0.0.1:${port}`);
 		follower.headCame(HEAD);
 		await follower.start();
-		await until("it is told", () => logged.length === 1);
+		await until("it is logged", () => logged.length === 1);
 		assert.match(hints[0] ?? "", /^nothing listens there: .*port of BEACON_URL right/);
 		const late = await startBeaconServer({ port });
 		try {
 			await until("the stream", () => late.streams === 1);
 			late.publish(GOOD);
-			await until("it is well", () => logged.length === 2);
+			await until("it is healthy", () => logged.length === 2);
 			assert.deepEqual(logged, [CANT, AGAIN]);
 		} finally {
 			await follower.stop();
@@ -241,7 +241,7 @@ describe("a consensus node", () => {
 		}
 	});
 
-	test("whose stream ends after it told something is only asked again", async () => {
+	test("whose stream ends after it published something is only asked again", async () => {
 		const follower = await opened();
 		for (const published of [GOOD, LATER]) {
 			server.publish(published);
@@ -266,7 +266,7 @@ describe("a consensus node", () => {
 			const [socket] = await asked;
 			socket.on("error", () => {});
 			await clock.advance(10_000);
-			await until("it is told", () => logged.length === 1);
+			await until("it is logged", () => logged.length === 1);
 			await node?.stop();
 		} finally {
 			mute.close();
@@ -275,7 +275,7 @@ describe("a consensus node", () => {
 
 		await opened(clock);
 		server.publish(GOOD);
-		await until("it is well", () => logged.length === 1);
+		await until("it is healthy", () => logged.length === 1);
 		const before = server.requests.length;
 		await clock.advance(59_000);
 		server.raw(":\n\n");
@@ -289,7 +289,7 @@ describe("a consensus node", () => {
 		assert.deepEqual(logged, [FIRST]);
 	});
 
-	test("of another chain, or that publishes for its own validators alone, is told of after some heads", async () => {
+	test("of another chain, or that publishes for its own validators alone, is reported after some heads", async () => {
 		const follower = await opened();
 		server.publish({ ...GOOD, parentHash: word("e5") });
 		await until("it is read", () => follower.attributesAfter(word("e5")) !== null);
@@ -299,7 +299,7 @@ describe("a consensus node", () => {
 		assert.deepEqual(logged, [CANT]);
 		assert.match(hints[0] ?? "", /publishes payload_attributes for each slot\?$/);
 		server.publish({ ...GOOD, parentHash: word("05") });
-		await until("it is well", () => logged.length === 2);
+		await until("it is healthy", () => logged.length === 2);
 		assert.deepEqual(logged, [CANT, AGAIN]);
 	});
 });

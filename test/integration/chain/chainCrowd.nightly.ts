@@ -34,8 +34,8 @@ const STORES = "0x60015f355500";
 const STORES_FOUR = "0x60015f355560016020355560016040355560016060355500";
 
 /**
- * What is sent, and the gas that it really uses: its limit is no higher, so that a block can be
- * filled with it.
+ * The kinds of transactions, and the gas that each really uses. The gas limit is no higher, so that
+ * they can fill a block.
  */
 const KINDS = {
 	transfer: { to: testAccount(499_999).address, words: 0, gas: 21_000 },

@@ -23,7 +23,7 @@ import { SeededRandom } from "../../support/seededRandom.ts";
 import { until } from "../../support/until.ts";
 
 const PATHS = ["/fast", "/noreverts", "/nochecks", "/fullprivacy"] as const;
-/** What boost keeps in its journal; the others go to our relay alone. */
+/** Paths that boost keeps in its journal; the others go to our relay alone. */
 const JOURNALED: ReadonlySet<string> = new Set(["/fast", "/noreverts"]);
 const KINDS = { plain: 3, chain: 2, replaced: 2, cancelled: 2, lateReplaced: 2, lateCancelled: 2 };
 const TIP = 2n * GWEI;
@@ -63,12 +63,12 @@ interface Branch {
 	height: number;
 }
 
-/** Two branches, and a relay and a boost whose node is on one of them. */
+/** Two branches, and a relay and a boost instance whose node is on one of them. */
 class World {
 	readonly fixture: BoostFixture;
 	readonly boost: BoostClient;
 	readonly branches: readonly [Branch, Branch];
-	/** The one that the node is on. */
+	/** The branch that the node is on. */
 	seen: Branch;
 	readonly #balancer: NodeProxy;
 	readonly #feed: FeedClient;
@@ -181,7 +181,7 @@ async function headOf(chain: DevChain): Promise<string> {
 	return ((await chain.rpc("eth_getBlockByNumber", ["latest", false])) as { hash: string }).hash;
 }
 
-/** What clients do. */
+/** The requests of clients. */
 class Traffic {
 	/** All that was acknowledged, by hash. */
 	readonly all = new Map<string, Acknowledged>();
@@ -264,7 +264,7 @@ async function unpaid(chain: DevChain, { owed }: Traffic): Promise<readonly stri
 	return accounts.flatMap(([address, least], i) => (Number(counts[i]) < least ? [address] : []));
 }
 
-/** What relay and boost say that the chain does not. */
+/** Reports by relay and boost that the chain contradicts. */
 async function contradictions({ fixture, boost, seen }: World, { all }: Traffic): Promise<readonly string[]> {
 	const wrong: (string | null)[] = [];
 	for (const one of all.values()) {
@@ -281,7 +281,7 @@ async function contradictions({ fixture, boost, seen }: World, { all }: Traffic)
 	return wrong.filter((one) => one !== null);
 }
 
-/** What boost, without the relay, says that the chain does not, of what its journal has. */
+/** Boost's reports on journaled transactions, without the relay, that the chain contradicts. */
 async function journalFaults({ boost, seen }: World, { all }: Traffic): Promise<readonly string[]> {
 	const wrong: string[] = [];
 	for (const one of all.values()) {

@@ -197,7 +197,7 @@ test("a request is accepted only with a signature over exactly its body", async 
 		"garbage",
 		`${wallet.address}:0x${"11".repeat(65)}`,
 		`${wallet.address}:0x${"00".repeat(65)}`,
-		// Of another body; for another address; over the 32 bytes instead of their text.
+		// Signatures of another body, for another address, and over the 32 bytes instead of their text.
 		await net.client.sign(other),
 		(await net.client.sign(text)).replace(wallet.address, walletOf("stranger").address),
 		`${wallet.address}:${await wallet.signMessage(Buffer.from(id(text).slice(2), "hex"))}`,
@@ -261,7 +261,7 @@ test("revert restores state and base fee", async () => {
 	await assert.rejects(chain.revert("0x77"), /does not know that snapshot/);
 });
 
-/** Resolves once the head with `hash` was told. */
+/** Resolves once the head with `hash` was announced. */
 function headsUntil(hash: string | undefined): Promise<void> {
 	return new Promise((resolve) => {
 		woken = () => {

@@ -28,8 +28,8 @@ test("a bundle lands in its block only", async () => {
 });
 
 test("orders are sorted by what they pay for each gas, transfers to the coinbase included", async () => {
-	const cheap = await net.from(1, { tip: 2n * GWEI });
-	const dear = await net.from(2, { tip: 5n * GWEI });
+	const low = await net.from(1, { tip: 2n * GWEI });
+	const high = await net.from(2, { tip: 5n * GWEI });
 	const payer = await net.from(3, { to: CONTRACTS.payer, value: 10n ** 16n, tip: 0n });
 	const direct = await net.from(4, {
 		to: net.builder.coinbase,
@@ -37,14 +37,14 @@ test("orders are sorted by what they pay for each gas, transfers to the coinbase
 		tip: 0n,
 		gasLimit: 21_000n,
 	});
-	await net.bundle([cheap]);
-	await net.priv(dear);
+	await net.bundle([low]);
+	await net.priv(high);
 	await net.bundle([payer]);
 	await net.bundle([direct]);
 	const block = await net.build();
 	assert.deepEqual(
 		hashes(block),
-		[payer, direct, dear, cheap].map(({ hash }) => hash),
+		[payer, direct, high, low].map(({ hash }) => hash),
 	);
 	assert.deepEqual(
 		block.orders.map(({ gain, gasUsed }) => [gain, gasUsed]),
@@ -67,9 +67,9 @@ test("a bundle is all or nothing", async () => {
 	assert.deepEqual(outcome(block), [["reverted", bad.hash]]);
 });
 
-test("of several backruns on one target the one that leaves the most is taken, those that revert are dropped, the target stays", async () => {
+test("the backrun that leaves the most follows its target; reverting backruns are dropped, and the target stays", async () => {
 	const target = await net.from(1);
-	// Dearer for each gas, and less in all: a plain transfer needs less gas than a call.
+	// Higher for each gas, and lower in all: a plain transfer needs less gas than a call.
 	const [lean, rich] = [
 		await net.from(2, { to: net.builder.coinbase, value: 10n ** 16n, gasLimit: 21_000n, tip: 0n }),
 		await net.from(3, { to: CONTRACTS.payer, value: 11n * 10n ** 15n, tip: 0n }),

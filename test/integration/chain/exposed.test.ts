@@ -1,5 +1,5 @@
-// Blocks that were seen and go away with private transactions in them: those are public now, go out
-// again at once with their bids, and everybody who asks is told.
+// Blocks that were seen and leave the chain with private transactions in them. These are public
+// now, are sent again at once with their bids, and are reported as exposed to everybody who asks.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
@@ -46,7 +46,7 @@ const noteOf = (block: number, depth = 1) => ({
 describe("a transaction in a block that is gone", () => {
 	const PATHS = ["/fast", "/noreverts", "/nochecks", "/fullprivacy", "/maxbackruns"];
 	for (const path of PATHS.slice(0, sized(3, PATHS.length))) {
-		it(`on ${path} is told as exposed and is with the builders again at once`, async () => {
+		it(`on ${path} is reported as exposed and is with the builders again at once`, async () => {
 			const tx = (await fixture.actor()).sign();
 			await fixture.submit(path, tx);
 			await fixture.waitUntilSent(tx);
@@ -55,7 +55,7 @@ describe("a transaction in a block that is gone", () => {
 			assert.ok(!("exposed" in (await fixture.status(tx))));
 			const before = fixture.deliveries(fixture.system.builder, tx).length;
 			await reorganise(1);
-			await until("it is out again", () => fixture.deliveries(fixture.system.builder, tx).length > before);
+			await until("it is sent again", () => fixture.deliveries(fixture.system.builder, tx).length > before);
 			const told = await fixture.event(tx, "exposed");
 			assert.deepEqual([told.block, told.depth], [block, 1]);
 			const { stage, exposed } = await fixture.reaches(tx, "BROADCAST");
@@ -97,7 +97,7 @@ describe("a transaction in a block that is gone", () => {
 		}
 	});
 
-	it("is told on its event stream and to its subscribers, and says the same through all of them", async () => {
+	it("is reported on its event stream and to its subscribers, the same through all of them", async () => {
 		const { url } = fixture.system.client;
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
@@ -118,7 +118,7 @@ describe("a transaction in a block that is gone", () => {
 		await reorganise(1);
 		await until("the event comes", () => streamed.includes(`"type":"exposed"`));
 		assert.match(streamed, new RegExp(`"type":"exposed","at":"[^"]+","block":${block},"depth":1,"stage"`));
-		const told = await until("subscribers hear it", () =>
+		const told = await until("subscribers receive it", () =>
 			feed.received(id).find((one) => one.stage === "BROADCAST" && one.exposed !== undefined),
 		);
 		assert.deepEqual(told.exposed, noteOf(block));
@@ -129,7 +129,7 @@ describe("a transaction in a block that is gone", () => {
 });
 
 describe("the bid that was mined behind it", () => {
-	it("is out behind it again at once where its blocks allow, and pays its refund in the end", async () => {
+	it("is sent behind it again at once where its blocks allow, and pays its refund in the end", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(BID);
@@ -139,7 +139,7 @@ describe("the bid that was mined behind it", () => {
 		assert.equal(await fixture.system.nextBlock(), first);
 		await fixture.event(target, "refunded");
 		await reorganise(1);
-		// The old block's number again: what is out behind that is for the block behind.
+		// The head has the old block's number again: bids sent after that are for the next block.
 		await fixture.seesHead(first);
 		await fixture.holds(target, backrun);
 		clock.goOn();
@@ -153,7 +153,7 @@ describe("the bid that was mined behind it", () => {
 		assert.deepEqual(exposed, noteOf(first));
 	});
 
-	it("for that block alone is out again where nothing comes in its place, as where a payload is withheld", async () => {
+	it("for that block alone is sent again where nothing comes in its place, as where a payload is withheld", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(BID);
@@ -165,7 +165,7 @@ describe("the bid that was mined behind it", () => {
 		const before = fixture.backrunOrders(target).length;
 		await fixture.system.chain.revert(snapshot);
 		await fixture.event(target, "exposed", (event) => event.block === block && event.depth === 1);
-		await until("the bid is out again", () => fixture.backrunOrders(target).length > before);
+		await until("the bid is sent again", () => fixture.backrunOrders(target).length > before);
 		await fixture.holds(target, backrun);
 		assert.equal(await fixture.system.nextBlock(), block);
 		await fixture.event(target, "refunded", (event) => event.block === block);

@@ -1,7 +1,7 @@
 // Following a real node's chain by polling and by subscription: blocks, catching up,
 // reorganisations, rollbacks and gaps. While the node or the subscription fails (unreachable,
-// lagging, silent, ahead, or talking nonsense) blocks are caught up, nothing is told that is not
-// so, and an outage is logged once.
+// lagging, silent, ahead, or talking nonsense), blocks are caught up, nothing false is reported,
+// and an outage is logged once.
 
 import assert from "node:assert/strict";
 import type { AddressInfo } from "node:net";
@@ -268,7 +268,7 @@ describe("a subscription with faults", () => {
 		((await ask("eth_getBlockByNumber", ["latest", false])) as { hash: string }).hash;
 	const times = (fixture: HeadFixture, line: string) => fixture.logged.filter((one) => one === line).length;
 
-	test("while it is out heads are polled, and announced again afterwards", async () => {
+	test("while it is down heads are polled, and announced again afterwards", async () => {
 		const wire = await startTcpProxy(chain.port);
 		const options = { wsUrl: `ws://127.0.0.1:${wire.port}`, safetyPollMs: 60_000, pollMs: 25 };
 		const fixture = await startHeadFixture(chain.url, ask, options);
@@ -410,7 +410,7 @@ describe("a subscription with faults", () => {
 	});
 });
 
-/** A server that takes subscriptions and announces what it is told to. */
+/** A server that accepts subscriptions and announces any given hash. */
 async function announcer() {
 	const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
 	let send = (_text: string): void => {};

@@ -35,9 +35,7 @@ after(async () => {
 const hex = (number: number) => `0x${number.toString(16)}`;
 const announced = () => feed.received(heads).map(({ number }) => Number(number));
 
-/**
- * Three blocks that the other node does not have, one with a transaction; all were told to clients.
- */
+/** Three blocks that the other node does not have, one with a transaction; all were announced. */
 async function threeAhead(): Promise<{ readonly top: number; readonly tx: string }> {
 	await behind.rpc("anvil_loadState", [await system.chain.rpc("anvil_dumpState")]);
 	const tx = (await users.actor()).sign();
@@ -56,7 +54,7 @@ test("after a failover to a node that is behind, the height does not fall, and o
 	balancer.setTargets(behind.url);
 	for (let i = 0; i < 5; i += 1) assert.equal(await system.client.call("eth_blockNumber", []), hex(top));
 	assert.equal(await system.client.call("eth_getTransactionReceipt", [tx]), null);
-	// The relay itself works with the lower head after a while, but clients are told of none.
+	// The relay itself works with the lower head after a while, but clients receive none.
 	await until("the tracked head is lower", async () => (await headOf(system.client)) === top - 3);
 	assert.equal(await system.client.call("eth_blockNumber", []), hex(top));
 	balancer.setTargets(system.chain.url);
@@ -86,8 +84,8 @@ test("a chain that went back comes through, and its new blocks are announced", a
 		hex(top),
 		"it may only be a node that is behind",
 	);
-	const isTold = async () => (await system.client.call("eth_blockNumber", [])) === hex(top - 3);
-	await until("it is told", isTold);
+	const isReported = async () => (await system.client.call("eth_blockNumber", [])) === hex(top - 3);
+	await until("it is reported", isReported);
 	assert.equal(await system.client.call("eth_getBlockByNumber", [hex(top), false]), null);
 	await system.chain.rpc("anvil_setNextBlockBaseFeePerGas", ["0x77777777"]);
 	const next = await users.passBlock();

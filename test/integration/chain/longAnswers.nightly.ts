@@ -21,7 +21,7 @@ import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "
 import { until } from "../../support/until.ts";
 
 const MIB = 1024 * 1024;
-/** What a process may take at the most. */
+/** Most memory that a process may use, in bytes. */
 const MOST_BYTES = 512 * MIB;
 /**
  * How long it may keep its event loop, as a multiple of {@link turnLimit}: an edge gives a core up
@@ -128,7 +128,7 @@ async function isMined({ hash }: Submission, client = relay.client): Promise<voi
 	assert.notEqual(await system.chain.rpc("eth_getTransactionReceipt", [hash]), null);
 }
 
-/** What has nothing to do with the fault is served. */
+/** Asserts that requests unrelated to the fault are served. */
 async function isServed(): Promise<void> {
 	assert.equal(await neighbour.call("eth_getBalance", [NOBODY, "latest"]), "0x0");
 	const { statusCode, body } = await request(`${relay.url}/livez`);

@@ -50,7 +50,7 @@ async function hashOf(number: number): Promise<string> {
 	return ((await system.chain.rpc("eth_getBlockByNumber", [hex(number), false])) as { hash: string }).hash;
 }
 
-/** Where it was included by what the relay tells, in order. */
+/** Hashes of the blocks that included it by the relay's events, in order. */
 async function inclusions(tx: Signed): Promise<unknown[]> {
 	const events = await fixture.events(tx);
 	return events.filter(({ type }) => type === "included").map(({ blockHash }) => blockHash);

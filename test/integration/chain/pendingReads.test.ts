@@ -160,8 +160,8 @@ describe("the second step of two", () => {
 
 describe("what counts", () => {
 	/**
-	 * Of one user, in order of nonces from 1 on: where each goes, its stage before the reads, and how
-	 * these end.
+	 * One of a user's transactions, in order of nonces from 1 on: its kind, its path, and its stage
+	 * before the reads.
 	 */
 	type Step = readonly [kind: "approves" | "disapproves" | "reverts" | "pays", path: string, stage: string];
 	const CASES: readonly (readonly [what: string, steps: readonly Step[], reads: "runs" | "reverts"])[] = [

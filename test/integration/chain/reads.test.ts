@@ -1,7 +1,7 @@
-// Reads through the relay. What is passed on has the node's results and errors; methods that are
-// not served are -32601 by the relay itself, and the node never hears of them. While the node fails
-// a read is an error that says so, never `null` and never `[]`; the relay says that it is not
-// ready, and that it is again.
+// Reads through the relay. Calls that are passed on have the node's results and errors. The relay
+// itself answers -32601 to methods that are not served, and the node never receives them. While the
+// node fails, a read is an error that says so, never `null` and never `[]`; the relay reports that
+// it is not ready, and that it is again.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -29,8 +29,8 @@ const UNKNOWN = `0x${"77".repeat(32)}`;
 
 const UNAVAILABLE = { code: -32603, message: "internal error", data: { reason: "node unavailable" } };
 /**
- * Of the relay's own methods those that ask the node; the passed ones are all asked with what they
- * need.
+ * The relay's own methods that ask the node. Every passed method is called with the parameters that
+ * it needs.
  */
 const OWN = ["eth_getTransactionCount", "eth_getTransactionByHash"];
 
@@ -90,7 +90,7 @@ before(async () => {
 	blockHash = (block as { hash: string }).hash;
 	const other = accountOf(system.chain.accounts[5]?.privateKey ?? "");
 	held = await relay.client.send(`0x${rawTransaction({ by: other }).toString("hex")}`);
-	await until("it is out", async () => (await relay.client.stage(held)) === "BROADCAST");
+	await until("it is sent", async () => (await relay.client.stage(held)) === "BROADCAST");
 });
 after(async () => {
 	await system.stop();

@@ -191,7 +191,7 @@ describe("a transaction that is in the new blocks too", () => {
 		["of the same number", 1, 0],
 		["behind it", 2, 1],
 	] as const) {
-		it(`in one ${where} is told as reorged and included again, and never pending`, async () => {
+		it(`in one ${where} is reported as reorged and included again, and never pending`, async () => {
 			const tx = (await fixture.actor()).sign();
 			const first = await mine(tx);
 			const before = await blockHash(first);

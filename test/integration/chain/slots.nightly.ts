@@ -1,7 +1,7 @@
 // The dev network with slots of 450 ms of real time: the relay learns them as they pass, and
 // transactions of all paths are mined. The short form is "the dev network with slots of 450 ms" in
-// slots.test.ts, where the test has each block built. Where the chain's own timestamps show that
-// blocks came late, the machine is too slow for it, and the test is skipped.
+// slots.test.ts, where the test has each block built. The test is skipped if the chain's own
+// timestamps show late blocks, as the machine is too slow for it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -135,7 +135,7 @@ async function acts(actor: Actor): Promise<readonly (Acknowledged | null)[]> {
 	}
 }
 
-/** What is wrong about a status; null: nothing. */
+/** The fault in a status; null: none. */
 async function fault(one: Acknowledged, status: WireStatus): Promise<string | null> {
 	const { tx } = one;
 	const found = await minedOn(fixture.system.chain, tx);

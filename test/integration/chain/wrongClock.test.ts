@@ -1,5 +1,5 @@
 // A relay on a machine whose clock is five hours ahead: heads that come are fresh all the same, and
-// the difference is told in /readyz, in the log, once, and as a metric.
+// the difference is reported in /readyz, in the log, once, and as a metric.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -25,7 +25,7 @@ after(() => system?.stop());
 const gauge = async (name: string) =>
 	Number(new RegExp(`^${name} (\\S+)$`, "m").exec(await metricsOf(system.client.url))?.[1]);
 
-test("heads that keep coming are fresh, and the difference is told", async () => {
+test("heads that keep coming are fresh, and the difference is reported", async () => {
 	const first = await gauge("relay_head_age_seconds");
 	assert.ok(first > 3600, `it may have stopped long ago: ${first}`);
 	for (let i = 0; i < 4; i += 1) {

@@ -65,7 +65,7 @@ class Machine {
 		return machine;
 	}
 
-	/** What systemd does. */
+	/** Acts as systemd does. */
 	async systemctl(verb: string, name: string): Promise<void> {
 		if (verb === "stop") {
 			await this.#running.get(name)?.kill("SIGTERM");
@@ -115,7 +115,7 @@ class Machine {
 	}
 
 	/**
-	 * Runs a block of the guide. What stops or starts a service waits for {@link systemctl};
+	 * Runs a block of the guide. Commands that stop or start a service wait for {@link systemctl};
 	 * `between` runs when all have stopped.
 	 */
 	async run(block: string, between = async (): Promise<void> => {}): Promise<void> {
@@ -173,7 +173,7 @@ class Machine {
 const FOUND = serverBin("initdb", "postgres", "pg_dump", "pg_restore");
 const BIN = FOUND ?? "/nowhere";
 
-/** What a builder was sent since request number `since`. */
+/** Whether the builder received `raw` since request number `since`. */
 function sentSince(system: ProcessSystem, since: number, raw: string): boolean {
 	return system.builder
 		.requests()
@@ -203,8 +203,8 @@ test("LMDB: the relay's store is backed up as it runs, wiped and restored, and w
 	await machine.run(await machine.restoring("relay"), async () => {
 		since = await system.lastRequest();
 	});
-	// What was acknowledged by then is there and goes out; what was acknowledged later boost hands
-	// over again.
+	// The transaction that was acknowledged by then is there and goes out. Boost forwards the later
+	// one again.
 	await machine.reaches(kept.hash, "BROADCAST");
 	await machine.reaches(later.hash, "BROADCAST");
 	await system.delivered([kept.raw, later.raw], since);

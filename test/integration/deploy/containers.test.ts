@@ -22,7 +22,7 @@ const SERVERS: readonly (readonly ["relay" | "boost", SettingTable])[] = [
 ];
 /** Their defaults fit a container, or they don't apply to a database in the same network. */
 const LEFT_OUT = ["HOST", "DATA_DIR", "DATABASE_VERIFY", "INTERNAL_URL"];
-/** What the balancer does. */
+/** The balancer's configuration. */
 const BALANCER = "docs/deploy/haproxy.cfg";
 
 const balancer = textOf(BALANCER);
@@ -116,8 +116,8 @@ test("compose.yaml has no secret", () => {
 /** Variables of compose.yaml only. */
 const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL", "RELAYS", "BOOSTS"];
 /**
- * What compose.yaml takes where .env has nothing, and the setting's default is another; each
- * process has its own name.
+ * Defaults of compose.yaml where .env has nothing, if they differ from the setting's own default;
+ * each process has its own name.
  */
 const USUAL_THERE: Readonly<Record<string, string>> = { TRUST_PROXY: "1", OTEL_SERVICE_NAME: "" };
 /** Fixed in compose.yaml, or without effect there. */
@@ -155,7 +155,7 @@ test("relay and boost accept .env.example, with and without its optional setting
 	}
 });
 
-/** What of `expected` is not in `found`, and the other way round. */
+/** The entries of `expected` that are not in `found`, and the other way round. */
 function differences(expected: readonly string[], found: readonly string[]): [string[], string[]] {
 	return [expected.filter((name) => !found.includes(name)), found.filter((name) => !expected.includes(name))];
 }

@@ -31,7 +31,7 @@ interface SubmitOptions {
 const SENDERS = sized(30, 40);
 const NONCES = sized(4, 6);
 const COUNT = SENDERS * NONCES;
-/** Of one batch to the relay (its limit) and of one to anvil, which mixes up longer ones. */
+/** Sizes of one batch to the relay (its limit) and of one to anvil, which mixes up longer ones. */
 const RELAY_BATCH = 100;
 const CHAIN_BATCH = 16;
 
@@ -39,9 +39,9 @@ const CHAIN_BATCH = 16;
  * In the long form also near the end; sixty requests are under way at once, and some must be left.
  */
 const ROUNDS = [{ killAt: 20, path: "/fast" }, ...sized([], [{ killAt: 150, path: "/nochecks" }])];
-/** What is killed while the relay is on a database. A killed relay on LMDB is tested above. */
+/** Processes killed while the relay is on a database. A killed relay on LMDB is tested above. */
 const VICTIMS = [["database"], ...sized([], [["relay"]]), ["database", "relay"]];
-/** Builders that get a transaction by itself are told its hash when it is cancelled. */
+/** Builders that get a transaction by itself receive its hash when it is cancelled. */
 const PATH = "/nochecks";
 const KILL_AT = sized(40, 100);
 /** One in so many is cancelled as soon as it is answered. */
@@ -98,7 +98,7 @@ for (const [round, { killAt, path }] of ROUNDS.entries()) {
 test(`SIGKILL after ${KILL_AT} of ${COUNT} answers, of the ${VICTIMS.map((one) => one.join(" and ")).join(", then of the ")}: nothing is lost, and nothing cancelled is sent`, async () => {
 	const env = { DATABASE_URL: await postgres.newDatabase() };
 	let relay = await system.start(env);
-	/** What must be there in the end, of each round. */
+	/** The transactions of each round that must be there in the end. */
 	const rounds: { kept: string[]; cancelled: ReadonlyMap<string, string>; due: string[] }[] = [];
 	for (const [round, victims] of VICTIMS.entries()) {
 		const submissions = await prepareCrowd(ROUNDS.length + round);

@@ -1,6 +1,6 @@
-// What a relay knows after SIGKILL: replacements, parameters, life; and what its data folder is
-// good for: one process, one chain, and the key that it signs with. One relay is killed and started
-// again on the same folder, each test goes on with the one that runs, and each transaction has an
+// Tests the state that a relay keeps after SIGKILL: replacements, parameters, life. Its data folder
+// serves one process, one chain, and the key that it signs with. One relay is killed and started
+// again on the same folder. Each test goes on with the running relay, and each transaction has an
 // account of its own.
 
 import assert from "node:assert/strict";
@@ -20,7 +20,7 @@ const GWEI = 1_000_000_000;
 let system: ProcessSystem;
 let env: Readonly<Record<string, string>>;
 let relay: RelayProcess;
-/** Who signs what a builder gets, one for each relay that has sent something. */
+/** Signers of the requests that a builder gets, one for each relay that has sent something. */
 const signers: string[] = [];
 before(async () => {
 	system = await startProcessSystem();
@@ -104,7 +104,7 @@ test("replacements, paths and parameters survive repeated SIGKILLs, also during 
 		[fresh, ...chained].map(({ raw }) => raw),
 		mark,
 	);
-	// What may not revert is not listed: the path's own treatment.
+	// The path's own treatment: transactions that may not revert are not listed.
 	const [bundle] = (await sentBehind(mark, named)).params;
 	assert.deepEqual((bundle as { revertingTxHashes: unknown }).revertingTxHashes, []);
 	await system.nextBlock(relay);

@@ -1,5 +1,6 @@
-// A relay and a boost whose data.mdb has a damaged page: they listen, say in /readyz and in the log
-// what is damaged and what to do, and serve what a salvage has kept, as soon as it is done.
+// Tests a relay and a boost instance whose data.mdb has a damaged page. They listen, say in /readyz
+// and in the log what is damaged and what to do, and serve the salvaged data as soon as the salvage
+// is done.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -34,7 +35,7 @@ before(async () => {
 });
 after(() => system?.stop());
 
-/** Where a page has what it is, and that of one with entries. */
+/** Offset of the flags in a page, and the flags of a page with entries. */
 const [FLAGS_OFFSET, LEAF] = [18, 2];
 
 /** Overwrites the page of entries that has the most of `keys`. */

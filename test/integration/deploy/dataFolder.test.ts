@@ -39,7 +39,7 @@ interface Case {
 	readonly what: string;
 	/** Makes the folder for DATA_DIR and returns its path. */
 	readonly make: (at: string) => string;
-	/** What the line must say besides "DATA_DIR can't be used"; `uid` is the user of the process. */
+	/** Parts of the line besides "DATA_DIR can't be used"; `uid` is the user of the process. */
 	readonly says: (dataDir: string, name: string, uid: number) => readonly string[];
 	readonly under?: string;
 	/** Whether root would not see it. */
@@ -93,13 +93,13 @@ const CASES: readonly Case[] = [
 			chmodSync(at, 0o777);
 			return at;
 		},
-		// What is written beyond fails as on a disk without room.
+		// Writes beyond the limit fail as on a full disk.
 		under: "ulimit -f 8",
 		says: (at, name) => [`the disk of ${join(at, name)} is full`, "16 MiB of free space"],
 	},
 ];
 
-// What root would not see is then tested in dataFolder.test.ts of the unit tests alone.
+// As root, cases that root would not see are tested in dataFolder.test.ts of the unit tests alone.
 for (const [i, { what, make, says, under }] of CASES.filter((one) => UID !== 0 || !one.isOfUsers).entries()) {
 	// Both check it by the same code.
 	const names = sized<readonly (typeof NAMES)[number][]>(NAMES.slice(i % 2, (i % 2) + 1), NAMES);

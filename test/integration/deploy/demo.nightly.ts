@@ -51,7 +51,7 @@ function runDemo(
 	};
 }
 
-/** What is told, in this order; other lines stand between. */
+/** Lines of the output, in this order; other lines stand between. */
 const SCENARIO: readonly RegExp[] = [
 	/^The stage/,
 	/^ {7}starting the dev chain and its builder …$/,
@@ -85,7 +85,7 @@ const SCENARIO: readonly RegExp[] = [
 	/^The relay's own account$/,
 	/^ {2}ok {3}GET \/tx\/\{hash\} says INCLUDED$/,
 	/^ {2}ok {5}paid: \d+ wei \(0\.\d+ ETH\)$/,
-	/^ {2}ok {3}the searcher is told: bundle INCLUDED in block \d+, bid \d+ wei$/,
+	/^ {2}ok {3}the searcher is notified: bundle INCLUDED in block \d+, bid \d+ wei$/,
 	/^And what was taken back$/,
 	/^ {2}ok {3}nonce \d+ went to the swap$/,
 	/^ {2}ok {3}what was taken back is in no block$/,

@@ -40,10 +40,10 @@ const containers: Container[] = [];
 let names: NameServer;
 let haproxy: ChildProcess;
 /** Its log. */
-let told = "";
+let logged = "";
 /**
- * Where the balancer listens, and containers too, each at its own address: compose has 8080 and
- * 8081.
+ * The ports of the balancer, and of the containers too, each at its own address: compose has 8080
+ * and 8081.
  */
 let relayPort = 0;
 let boostPort = 0;
@@ -70,7 +70,7 @@ before(async () => {
 	);
 	writeFileSync(file, config.replaceAll(":8080", `:${relayPort}`).replaceAll(":8081", `:${boostPort}`));
 	haproxy = spawn("haproxy", ["-db", "-f", file], { stdio: ["ignore", "pipe", "ignore"] });
-	haproxy.stdout?.on("data", (text) => (told = `${told}${text}`.slice(-4_000)));
+	haproxy.stdout?.on("data", (text) => (logged = `${logged}${text}`.slice(-4_000)));
 	await until("both kinds are found", async () => {
 		const found = await Promise.all([asked(relayPort), asked(boostPort)]);
 		return found.every(({ status }) => status === 200);
@@ -118,7 +118,7 @@ async function asked(port: number, path = "/", headers: Record<string, string> =
 	return { status: answer?.status ?? 0, text: (await answer?.text()) ?? "" };
 }
 
-/** Who answers ten requests. */
+/** The names of the servers that answer ten requests. */
 async function whoAnswers(port: number): Promise<string> {
 	const answers = await Promise.all(Array.from({ length: 10 }, () => asked(port)));
 	return [...new Set(answers.map(({ text }) => text))].sort().join();
@@ -137,7 +137,7 @@ test("each request goes to one that is ready, as it is now", { skip }, async () 
 	}
 });
 
-test("a boost or a relay that is up answers where none is ready", { skip }, async () => {
+test("a boost instance or a relay that is up answers while none is ready", { skip }, async () => {
 	for (const one of containers) one.isReady = false;
 	for (const kind of ["relay", "boost"]) named(`${kind} 2`).isUp = false;
 	await until("the relay that is up", async () => (await whoAnswers(relayPort)) === "relay 1");
@@ -210,7 +210,7 @@ test("a real relay and boost behind it know each client by its address, and boos
 			({ body }) => body.text(),
 			(fault: Error) => fault.message,
 		);
-		const of = `the relay itself says ${own}; its log: ${relay.stdout.slice(-2_000)}; HAProxy: ${told}`;
+		const of = `the relay itself says ${own}; its log: ${relay.stdout.slice(-2_000)}; HAProxy: ${logged}`;
 		throw new Error(`${thrown.message}; ${of}`);
 	});
 	t.after(() => boost.kill());
@@ -231,8 +231,8 @@ test("a real relay and boost behind it know each client by its address, and boos
 });
 
 /**
- * Who a client at `address` is to the relay, by the first answer that says so: where nobody is
- * ready for a moment, HAProxy or boost answers with an error.
+ * The address by which the relay knows a client at `address`, by the first answer that reports it:
+ * while nobody is ready for a moment, HAProxy or boost answers with an error.
  */
 async function addressSeen(port: number, address: string, headers: Record<string, string> = {}) {
 	const dispatcher = new Agent({ localAddress: address });

@@ -158,7 +158,7 @@ test("each variable that is set is a setting, and each named file exists", () =>
 	}
 });
 
-test("the image is told its commit by the argument that the Dockerfile has", () => {
+test("the image receives its commit by the argument that the Dockerfile has", () => {
 	const one = runOf(snippet("docs/deploy.md", "docker build --build-arg"));
 	const [build = []] = callsOf(one, "docker", "build");
 	const [name = "", value] = option(build, "--build-arg")?.split("=") ?? [];

@@ -27,11 +27,11 @@ import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts
 import { until } from "../../support/until.ts";
 
 /**
- * What Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with
+ * Time that Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with
  * compose.yaml's time.
  */
 const STOP_MS = 60_000;
-/** Its build is given it. */
+/** The commit that its build receives. */
 const COMMIT = "ab".repeat(20);
 const { USER = "", HOME = "", PATH = "" } = process.env;
 
@@ -84,7 +84,7 @@ test("the image's user can write nothing in it, and it has no dev package", () =
 	const script = `require("fs").writeFileSync("relay/x", "")`;
 	const written = spawnSync(process.execPath, ["-e", script], { cwd: app, ...user });
 	assert.match(String(written.stderr), /EACCES/);
-	// What a package of the product needs itself may be a dev package, too.
+	// A package that a package of the product needs may be a dev package, too.
 	const { packages } = JSON.parse(textOf("package-lock.json")) as {
 		packages: Record<string, { readonly dev?: boolean }>;
 	};
@@ -144,7 +144,7 @@ test("the development image prints a relay's settings, serves it, and ends with 
 
 interface Started {
 	readonly child: ChildProcess;
-	/** What it has printed, on both. */
+	/** Its output so far, on stdout and stderr. */
 	said(): string;
 	/** Code and signal. */
 	ended(ms: number): Promise<readonly [number | null, NodeJS.Signals | null]>;
@@ -188,10 +188,7 @@ async function ready(url: string, { child, said }: Started): Promise<boolean> {
 	return (await readyStatus(url)) === 200;
 }
 
-/**
- * What the image sets, with the folder in the place of its own, and none that could be written but
- * that.
- */
+/** The image's environment, with our folder in the place of its own, the only one to write to. */
 function imageEnv(): Record<string, string> {
 	return {
 		...variables(image, { SOURCE_VERSION: COMMIT }),

@@ -82,10 +82,7 @@ for (const [i, [kind, name, from, to, expected]] of MISTAKES.entries()) {
 	});
 }
 
-/**
- * What a container is told: literally, by its ConfigMap, and as `secret NAME` where the Secret has
- * it.
- */
+/** A container's environment: literals, its ConfigMap, and `secret NAME` for the Secret's. */
 function environmentOf(container: Container): Record<string, string> {
 	const env: Record<string, string> = {};
 	for (const { configMapRef } of container.envFrom)
@@ -108,7 +105,7 @@ for (const name of SERVERS) {
 	const { container, ...pod } = podOf(name);
 	const env = environmentOf(container);
 
-	test(`${name}: what it is told are settings`, () => {
+	test(`${name}: its environment consists of settings`, () => {
 		const { POD_IP, ...settings } = env;
 		for (const [setting, value] of Object.entries(settings)) {
 			const row = DEPLOY_SETTINGS[name][setting];
@@ -165,7 +162,7 @@ for (const name of SERVERS) {
 	});
 }
 
-test("relay and boost accept what they are told, the secrets filled in", () => {
+test("relay and boost accept their environment, the secrets filled in", () => {
 	const values: Readonly<Record<string, string>> = {
 		DATABASE_URL: "postgres://leeward:secret@db.example/leeward",
 		BOOST_SECRET: "shared by both",

@@ -1,5 +1,5 @@
-// What an operator finds in the log by a transaction's hash, at the level info, and that no line
-// has what is secret.
+// Tests the log lines that an operator finds by a transaction's hash, at the level info, and that
+// no line has a secret.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -137,10 +137,10 @@ async function minedThrough(url: string, i: number): Promise<void> {
 	const { number } = await system.builder.buildBlock();
 	const receipt = (await system.chain.rpc("eth_getTransactionReceipt", [hash])) as { blockNumber: string };
 	assert.equal(Number(receipt.blockNumber), number);
-	await until("the status page tells of it", async () => (await client.status(hash)).status === "INCLUDED");
+	await until("the status page reports it", async () => (await client.status(hash)).status === "INCLUDED");
 }
 
-/** Who answers a read through boost; "" where nobody does. */
+/** The upstream that answers a read through boost; "" if none does. */
 async function upstreamOf(url: string): Promise<string> {
 	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] });
 	const headers = { "content-type": "application/json" };

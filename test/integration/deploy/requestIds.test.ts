@@ -1,6 +1,6 @@
-// One id for a request: what its client sends or boost makes stands in the answer, in each log line
-// about its transaction, and is told to relay and builders, also through an edge and behind a
-// restart. A fallback is not told.
+// One id for a request, sent by its client or made by boost. It stands in the answer and in each
+// log line about its transaction. Relay and builders receive it, also through an edge and after a
+// restart. A fallback does not.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -48,18 +48,18 @@ for (const withEdge of sized([true], [true, false])) {
 			return { raw, hash, id: String(reply.headers["x-request-id"]) };
 		}
 
-		/** The ids that the builders were told with a transaction, without repetitions. */
-		async function toldToBuilders(raw: string): Promise<readonly unknown[]> {
-			const told: unknown[] = [];
+		/** The ids that the builders received with a transaction, without repetitions. */
+		async function sentToBuilders(raw: string): Promise<readonly unknown[]> {
+			const ids: unknown[] = [];
 			for (const builder of path.system.builders) {
 				const holds = ({ params }: { params: readonly unknown[] }) => JSON.stringify(params).includes(raw);
 				await builder.waitForRequest(holds);
-				told.push(...builder.requests(holds).map(({ headers }) => headers["x-request-id"]));
+				ids.push(...builder.requests(holds).map(({ headers }) => headers["x-request-id"]));
 			}
-			return [...new Set(told)];
+			return [...new Set(ids)];
 		}
 
-		/** What the relay that decides logs of a transaction until it is mined. */
+		/** The log lines of the deciding relay about a transaction until it is mined. */
 		const lifeWith = (id: string) => [
 			["transaction accepted", id],
 			["transaction sent to builders", id],
@@ -76,7 +76,7 @@ for (const withEdge of sized([true], [true, false])) {
 		test("the client's own", async () => {
 			const { raw, hash, id } = await submit({ "X-Request-Id": "wallet-7_a.B" });
 			assert.equal(id, "wallet-7_a.B");
-			assert.deepEqual(await toldToBuilders(raw), [id]);
+			assert.deepEqual(await sentToBuilders(raw), [id]);
 			await mined(hash);
 			assert.deepEqual(logsOf(path.core, hash), lifeWith(id));
 			assert.deepEqual(logsOf(path.boostProcess, hash)[0], ["transaction accepted", id]);
@@ -86,7 +86,7 @@ for (const withEdge of sized([true], [true, false])) {
 			for (const headers of [{}, { "X-Request-Id": 'evil", "x":"' }, { "X-Request-Id": "a".repeat(65) }]) {
 				const { raw, hash, id } = await submit(headers);
 				assert.match(id, MADE);
-				assert.deepEqual(await toldToBuilders(raw), [id]);
+				assert.deepEqual(await sentToBuilders(raw), [id]);
 				await mined(hash);
 				assert.deepEqual(logsOf(path.core, hash), lifeWith(id));
 			}
@@ -122,7 +122,7 @@ for (const withEdge of sized([true], [true, false])) {
 			const backrun = backrunBy(1, 1_000n).raw;
 			await until("it is shared", async () => (await path.relay.client.status(hash)).shared);
 			await path.relay.client.call("eth_sendBundle", [{ txs: [hash, backrun] }]);
-			assert.deepEqual(await toldToBuilders(backrun), ["target"]);
+			assert.deepEqual(await sentToBuilders(backrun), ["target"]);
 		});
 
 		test("a transaction that the relay refuses has the id in its line", async () => {
@@ -148,14 +148,14 @@ for (const withEdge of sized([true], [true, false])) {
 				client.send({ jsonrpc: "2.0", id: number, method: "eth_sendRawTransaction", params: [raw] });
 				assert.equal((await client.next()).result, hash);
 				const id = `socket.${number}`;
-				assert.deepEqual(await toldToBuilders(raw), [id]);
+				assert.deepEqual(await sentToBuilders(raw), [id]);
 				await mined(hash);
 				assert.deepEqual(logsOf(path.core, hash), lifeWith(id));
 			}
 			client.socket.close();
 		});
 
-		test("a fallback is not told; what it has carried is handed over with its id", async () => {
+		test("a fallback does not receive it; what it has carried is forwarded with its id", async () => {
 			await path.boost.force("open");
 			path.fallback.reset();
 			const { raw, hash, id } = await submit({ "X-Request-Id": "carried" });
@@ -167,7 +167,7 @@ for (const withEdge of sized([true], [true, false])) {
 			);
 			await path.boost.force("auto");
 			await path.boost.force("open", "fallback");
-			await until("it is handed over", () => logsOf(path.boostProcess, hash).length > 1);
+			await until("it is forwarded", () => logsOf(path.boostProcess, hash).length > 1);
 			await path.boost.force("auto", "fallback");
 			assert.deepEqual(logsOf(path.boostProcess, hash), [
 				["transaction accepted", id],
@@ -175,14 +175,14 @@ for (const withEdge of sized([true], [true, false])) {
 			]);
 			// boostOutputs.test.ts, which looks for secrets, has no handover.
 			assert.ok(!path.boostProcess.stdout.includes(raw.slice(2)), "its bytes are in the log");
-			assert.deepEqual(await toldToBuilders(raw), [id]);
+			assert.deepEqual(await sentToBuilders(raw), [id]);
 			await mined(hash);
 			assert.deepEqual(logsOf(path.core, hash), lifeWith(id));
 		});
 
 		test("it is still there behind a restart of the relay that decides", async () => {
 			const { raw, hash, id } = await submit({ "X-Request-Id": "before" });
-			await toldToBuilders(raw);
+			await sentToBuilders(raw);
 			await path.restartCore();
 			await path.nextBlock();
 			// An edge is the next one that decides.

@@ -29,7 +29,7 @@ interface Standing {
 let world: World;
 let postgres: PostgresServer;
 let database: string;
-/** What stands before the relays, and before the boosts: a host's router. */
+/** A host's router before the relays, and one before the boost instances. */
 let relayRouter: TcpProxy;
 let boostRouter: TcpProxy;
 const wires: FaultyWire[] = [];
@@ -94,7 +94,7 @@ test("boost is replaced under its clients: the new one serves beside the old one
 	const next = await startBoost();
 	await isReady(next);
 	assert.equal(await readyStatus(old.url), 200);
-	// Heroku's router sends to the new ones before the old ones are told to end.
+	// Heroku's router sends to the new ones before the old ones receive SIGTERM.
 	boostRouter.redirect(next.port);
 	old.process.signal("SIGTERM");
 	assert.equal((await old.process.ended()).code, 0);
@@ -179,7 +179,7 @@ async function isReady({ url }: Standing): Promise<void> {
 	await until("it is ready", async () => (await readyStatus(url)) === 200);
 }
 
-/** What a relay sent to its builder but for cancels. */
+/** Requests that a relay sent to its builder, without cancels. */
 function sentBy({ wire }: { readonly wire: FaultyWire }) {
 	return wire.requests().filter(({ calls }) => calls.some(({ method }) => method.startsWith("eth_send")));
 }

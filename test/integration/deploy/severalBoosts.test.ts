@@ -1,6 +1,6 @@
-// Two boosts on one database, both real processes: both serve, and the one that stays alive takes
-// over what the other one had. Each test goes on with the one that survives. The relay is in this
-// process, and down while its wire refuses.
+// Two boost instances on one database, both real processes: both serve, and the survivor adopts
+// what the other one had. Each test goes on with the survivor. The relay is in this process, and
+// down while its wire refuses.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -17,16 +17,16 @@ import { RelayClient } from "../../support/relayClient.ts";
 import { signedTransaction, type TestAccount } from "../../support/txFactory.ts";
 import { PATIENCE_MS, until } from "../../support/until.ts";
 
-/** Those that send to one boost alone. */
+/** Those that send to one boost instance alone. */
 const SENDERS = sized(10, 100);
 const NONCES = 5;
-/** Those that alternate between two boosts. */
+/** Those that alternate between two boost instances. */
 const WALLETS = sized(6, 12);
 
 let world: World;
 let builder: PlainBuilder;
 let parts: CellParts;
-/** The boost that outlives all others. */
+/** The boost instance that outlives all others. */
 let other: BoostProcess;
 before(async () => {
 	world = await startWorld({ blockMs: 1_000, accounts: SENDERS + WALLETS + 4, builder: "plain" });
@@ -48,7 +48,7 @@ after(async () => {
 	await world?.stop();
 });
 
-test(`a boost is killed for good with ${SENDERS * NONCES} open transactions, while accounts go back and forth between it and another one: that has all mined, without the relay`, async () => {
+test(`a boost instance is killed for good with ${SENDERS * NONCES} open transactions, while accounts alternate between it and another one, which has all mined without the relay`, async () => {
 	// Even if the relay is slow, nothing is sent elsewhere.
 	await parts.fallbackWire.set({ kind: "refuse" });
 	const first = new RelayClient(parts.boost.url);
@@ -91,7 +91,7 @@ test(`a boost is killed for good with ${SENDERS * NONCES} open transactions, whi
 	);
 });
 
-/** What the surviving boost has logged of the parts that it adopted. */
+/** Log lines of the surviving boost instance about the parts that it adopted. */
 function adoptions() {
 	return other.logs().filter(({ msg }) => msg === "part adopted");
 }
@@ -116,14 +116,14 @@ function isConnecting({ pid }: BoostProcess, port: number): boolean {
 }
 
 /**
- * Whether a request of the boost that hangs waits for its connection meanwhile, which takes the
+ * Whether a request of the hanging instance waits for its connection meanwhile, which takes the
  * system half a minute more; httpClient.ends.test.ts tests such a request.
  */
 const WAITS = sized(false, true);
 const IN_PROC = { skip: !WAITS || existsSync("/proc") ? false : "connections are seen in /proc alone" };
 
 test(
-	"a boost that hangs: another one cancels what it had, and it sends nothing of that when it wakes up",
+	"a boost instance hangs: another one cancels what it had, and it sends nothing of that when it wakes up",
 	IN_PROC,
 	async (t) => {
 		await parts.wire.set(null);
@@ -148,7 +148,7 @@ test(
 			await until("it connects with the fallback", () => isConnecting(hanging, port), PATIENCE_MS, 1);
 		else await until("it has tried each", () => accounts.every((by) => timesSent(by) > 1));
 		hanging.signal("SIGSTOP");
-		// What it had written is read by then.
+		// After this answer all that the hanging instance had written is read.
 		await statusOf(other.url);
 		// One that waits for its connection: others may be on those that were open, which are read and
 		// not answered.

@@ -1,5 +1,5 @@
 // Tests SIGTERM and SIGINT: not ready first, then calls in flight are answered, everything is
-// written, and the process exits with 0 long before a host's SIGKILL. Whatever was acknowledged
+// written, and the process exits with 0 long before a host's SIGKILL. All that was acknowledged
 // survives the restart.
 
 import assert from "node:assert/strict";

@@ -50,7 +50,7 @@ let run: LaunchedRelay;
 let ending = false;
 let pair: LaunchedRelay;
 let pairEnds: Promise<void>;
-/** What ethers and viem print, by library. */
+/** The output of ethers and viem, by library. */
 const printed = new Map<string, Promise<string>>();
 /** The transaction that cast sends. */
 let hash = "";
@@ -119,7 +119,7 @@ function shell(env: Readonly<Record<string, string>> = {}): Shell {
 	return opened;
 }
 
-/** What a block prints, run to its end by a shell, which must be good. */
+/** The output of a block, run to its end by a shell, which must succeed. */
 async function said(block: string): Promise<string> {
 	const one = shell();
 	one.type(`set -e\n${here(block)}\n`);
@@ -163,9 +163,7 @@ async function assertBuilt(hash: string, number: number): Promise<readonly strin
 	return transactions;
 }
 
-/**
- * Who sent this transaction, in the words of the line of `npm start` that says that it is mined.
- */
+/** The sender of this transaction, as named in the line of `npm start` that reports it as mined. */
 function minedBy(sent: string, of = run): Promise<string> {
 	const line = new RegExp(`${sent.slice(0, 10)}… {2}(.+): mined `);
 	return until("somebody says so", () => line.exec(of.stdout)?.[1]);

@@ -23,7 +23,7 @@ const [PENDING, ARCHIVE] = [100_000, 50_000];
 const SENDERS = 2_000;
 /** When it is killed, in parts of the time that a start takes. */
 const KILLS = [0.15, 0.4, 0.65, 0.9];
-/** Of so many transactions one is asked for. */
+/** One in so many transactions is asked for. */
 const SAMPLE_EVERY = 1_000;
 
 const DATA_DIR = mkdtempSync(join(tmpdir(), "leeward-starts-"));
@@ -34,7 +34,7 @@ let sink: Awaited<ReturnType<typeof startSink>>;
 let env: Readonly<Record<string, string>>;
 let pending: readonly string[];
 let archived: readonly string[];
-/** Of a start without a kill, in ms. */
+/** Duration of a start without a kill, in ms. */
 let startMs = 0;
 
 before(async () => {

@@ -8,7 +8,7 @@ import { cast, groupGone, type LaunchedRelay, launchRelay, readyStatus } from ".
 import { RelayClient } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 
-/** What is done on two cores beside two other tests may take that long. */
+/** The longest that a step may take on two cores beside two other tests. */
 const LONG_MS = 60_000;
 const SEVERAL = { RELAYS: "3", BOOSTS: "2" };
 const RELAYS = ["RELAY_PORT", "RELAY2_PORT", "RELAY3_PORT"];
@@ -37,8 +37,8 @@ async function readyOnes(names: readonly string[]): Promise<readonly string[]> {
 }
 
 /**
- * Sends a transaction of the dev chain's first account to a boost, and returns its hash when it is
- * mined.
+ * Sends a transaction of the dev chain's first account to a boost instance, and returns its hash
+ * when it is mined.
  */
 async function sent(boost: string): Promise<string> {
 	const key = /^ {2}0x\w{40} {2}(0x\w{64})$/m.exec(run.stdout)?.[1] ?? "";
@@ -71,7 +71,7 @@ it("when a relay that serves is killed another one serves, and boost returns to 
 	process.kill(Number(pid), "SIGKILL");
 	await until("it is said", () => /^relay 1 has ended \(SIGKILL\); it is started again/m.test(run.stdout));
 	const [boost = ""] = await readyOnes(BOOSTS);
-	// Whoever takes it meanwhile, boost has an answer.
+	// Boost has an answer, whichever upstream accepts it meanwhile.
 	await sent(boost);
 	await until("another relay is ready", async () => (await readyOnes(RELAYS.slice(1))).length > 0);
 	await until("boost has its relay back", async () => {

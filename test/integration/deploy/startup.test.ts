@@ -158,7 +158,7 @@ test("BUILDERS that is misspelt gets its hint: the list, or the file that was me
 	}
 });
 
-/** Where the process prints what, and how it ends. */
+/** Refused settings, with a value or null if missing, to test output and exit code. */
 const REFUSED: readonly (readonly [string, string | null])[] = [
 	["SIGNING_KEY", "secretsecret"],
 	...sized([], [["ETH_RPC_URL", null] as const]),
@@ -316,12 +316,12 @@ test("BUILDERS may be a file; websockets and metrics move to ports of their own;
 	assert.notEqual(await opened(`ws://127.0.0.1:${running.port}/fast`), "open");
 	assert.equal((await fetch(`http://127.0.0.1:${searchers}/`)).status, 200, "what balancers ask");
 	const [feed, history] = ["/mev-share", "/mev-share/api/v1/history/info"];
-	const hears = async (port: number) => {
+	const feedStatus = async (port: number) => {
 		const stream = await EventStreamReader.open(`http://127.0.0.1:${port}${feed}`);
 		stream.leave();
 		return stream.status;
 	};
-	assert.deepEqual([await hears(searchers), await hears(running.port)], [200, 404]);
+	assert.deepEqual([await feedStatus(searchers), await feedStatus(running.port)], [200, 404]);
 	assert.equal((await fetch(`http://127.0.0.1:${searchers}${history}`)).status, 200);
 	assert.match(await metricsOf(`http://127.0.0.1:${metrics}`), /^relay_head_number \d+$/m);
 	assert.equal((await fetch(`${running.url}/metrics`)).status, 404);

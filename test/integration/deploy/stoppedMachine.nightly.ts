@@ -47,7 +47,7 @@ for (const [n, isStopped] of [false, true].entries()) {
 		await system.delivered([used.raw, cancelled.raw, kept.raw]);
 		assert.equal(await client.call("eth_cancelTransaction", [cancelled.hash], "/fast"), true);
 		await until("it is held", async () => (await client.stage(held.hash)) === "SIMULATION_FAILED");
-		// The builder is to have but the one that it mines meanwhile.
+		// The builder is to have only the transaction that it mines meanwhile.
 		await builder.catchUp();
 		builder.reset();
 		await client.send(mined.raw);

@@ -29,7 +29,7 @@ const NAMES = ["relay", "boost"] as const;
 const UNITS = "docs/deploy/systemd";
 /** Not ours: what node and tsx take. */
 const FOREIGN = ["NODE_ENV", "TSX_DISABLE_CACHE"];
-/** Of ten: the units of most distributions' own services have over nine. */
+/** A score out of ten: the units of most distributions' own services have over nine. */
 const MOST_EXPOSURE = 2;
 const HAS_SYSTEMD = spawnSync("systemd-analyze", ["--version"]).error === undefined;
 const skip = HAS_SYSTEMD ? false : "no systemd-analyze here";
@@ -52,7 +52,7 @@ function only(unit: string, setting: string): string {
 	return value;
 }
 
-/** What a unit sets before its file. */
+/** The environment that a unit sets before its file. */
 function environment(name: string): Record<string, string> {
 	const text = only(unitOf(name), "Environment").replaceAll("%S", "/var/lib");
 	return Object.fromEntries(text.split(" ").map((pair) => pair.split("=") as [string, string]));
@@ -86,7 +86,7 @@ test("boost is stopped before the relay on its machine", () => {
 test("systemd takes the units without a word, and finds them closed", { skip }, () => {
 	for (const name of NAMES) {
 		const file = join(folder, `leeward-${name}.service`);
-		// Where the machine has its node; the relay's unit is named by boost's and need not be known.
+		// The path of the machine's own node. Boost's unit names the relay's, which need not be known.
 		writeFileSync(file, unitOf(name).replace("/usr/bin/node", process.execPath));
 	}
 	for (const name of NAMES) {

@@ -1,6 +1,6 @@
-// A port that is taken, where there is a database: beside another process that has the store, and
-// while the database is out. The process names the setting and ends; it does not wait for what
-// would not help.
+// Tests a taken port of a process with a database: beside another process that has the store, and
+// while the database is down. The process names the setting and ends. It does not wait for anything
+// that would not help.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -25,14 +25,14 @@ let system: ProcessSystem;
 /** They have the store; what they run in does not matter. */
 let relay: Server;
 let boost: BoostHere;
-/** By how the database is. */
-let databases: Readonly<Record<"shared" | "out", string>>;
+/** URLs by the state of the database. */
+let databases: Readonly<Record<"shared" | "down", string>>;
 before(async () => {
 	system = await startProcessSystem();
 	const shared = await databaseOf(system.folder);
 	relay = await startRelayHere({ ...system.env, DATABASE_URL: shared });
 	boost = await startBoostHere(boostEnv({ DATABASE_URL: shared }));
-	databases = { shared, out: `postgres://user:secretsecret@127.0.0.1:${await freePort()}/none` };
+	databases = { shared, down: `postgres://user:secretsecret@127.0.0.1:${await freePort()}/none` };
 });
 after(async () => {
 	await boost?.stop();
@@ -52,14 +52,14 @@ const LAUNCHES: Readonly<Record<string, (env: Env) => LaunchedRelay>> = {
 };
 
 /**
- * What is started, the setting of its port that is taken, how its database is, and which process
- * reports it.
+ * The processes to start, the setting of the taken port, the state of the database, and the process
+ * that reports it.
  */
 type Case = readonly [string, string, keyof typeof databases, string];
 /** Each kind of process, each setting, and each state of the database. */
 const SHORT: readonly Case[] = [
 	["relay", "SEARCHER_PORT", "shared", "relay"],
-	["relay", "PORT", "out", "relay"],
+	["relay", "PORT", "down", "relay"],
 	["boost", "METRICS_PORT", "shared", "boost"],
 	["pair", "PORT", "shared", "boost"],
 ];
@@ -68,12 +68,12 @@ const CASES = sized(SHORT, [
 	["relay", "PORT", "shared", "relay"],
 	["relay", "METRICS_PORT", "shared", "relay"],
 	["boost", "PORT", "shared", "boost"],
-	["boost", "PORT", "out", "boost"],
-	["pair", "PORT", "out", "boost"],
+	["boost", "PORT", "down", "boost"],
+	["pair", "PORT", "down", "boost"],
 ]);
 
-describe("a taken port is told by its setting, and ends it", { concurrency: 3 }, () => {
-	for (const [kind, setting, database, teller] of CASES) {
+describe("reports a taken port by its setting, and ends", { concurrency: 3 }, () => {
+	for (const [kind, setting, database, name] of CASES) {
 		test(`${kind}, ${setting}, the database is ${database}`, async () => {
 			const taken = String(relay.port);
 			const exit: Exit = await (LAUNCHES[kind] as (env: Env) => LaunchedRelay)({
@@ -82,7 +82,7 @@ describe("a taken port is told by its setting, and ends it", { concurrency: 3 },
 				LOG_LEVEL: "info",
 			}).ended();
 			assert.equal(exit.code, 1, exit.stdout.slice(-2_000));
-			const said = `${teller}: ${setting} ${taken} is taken: expected a free port, for example ${setting}=8090`;
+			const said = `${name}: ${setting} ${taken} is taken: expected a free port, for example ${setting}=8090`;
 			assert.ok(exit.stderr.split("\n").includes(said), exit.stderr);
 			assert.doesNotMatch(`${exit.stdout}${exit.stderr}`, /secretsecret/);
 		});

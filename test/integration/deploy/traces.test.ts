@@ -1,6 +1,6 @@
 // Traces at a real HTTP server in a collector's place, from boost, the relay (or an edge and its
 // core) as processes: one trace from boost's request to each builder's answer, as an exact table,
-// so that nothing else is told.
+// so that nothing else is reported.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -147,7 +147,7 @@ for (const withEdge of [false, true]) {
 			assert.notEqual(root?.traceId, FOREIGN.split("-")[1]);
 		});
 
-		test("what the relay refuses is told with its reason, and what no upstream takes as an error", async () => {
+		test("the relay's refusal has its reason, and a submission that no upstream accepts is an error", async () => {
 			const tx = signedTransaction({
 				by: path.account(),
 				gasLimit: 30_000n,

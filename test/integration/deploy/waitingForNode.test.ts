@@ -1,4 +1,4 @@
-// A relay whose node is out at its start: its ports are open and say why it is not ready, it goes
+// A relay whose node is down at its start. Its ports are open and say why it is not ready. It goes
 // on by itself on the same ports and connections when the node comes, and only a wrong chain or a
 // taken port ends it.
 
@@ -43,7 +43,7 @@ async function waiting(name: string, env: Readonly<Record<string, string>> = {})
 	return { relay, port, url: `http://127.0.0.1:${port}` };
 }
 
-/** What its port answers: verb and path, the status, and what the body must be or have in it. */
+/** Answers of its port: verb and path, status, the pattern of the body, and request headers. */
 const ANSWERS: readonly (readonly [string, number, RegExp, Readonly<Record<string, string>>?])[] = [
 	["GET /livez", 200, /^\{"live":true\}$/],
 	[
@@ -115,14 +115,14 @@ test("it goes on by itself when the node comes: on its ports and open connection
 	await until("it is ready", async () => (await readyStatus(url)) === 200);
 	open.write(postText("/", call));
 	assert.match((await open.answer()).body, /"id":7,"result":"0x7a69"/);
-	// Whose head was read before is answered as it was then.
+	// A request whose head was read before is answered as it was then.
 	half.write(text.slice(-10));
 	assert.match((await half.answer()).body, /not ready yet/);
 	half.write(postText("/", call));
 	assert.match((await half.answer()).body, /"id":7,"result":"0x7a69"/);
 	assert.equal(await upgradeStatus(`ws://127.0.0.1:${searchers}/`), 101);
 	assert.match(await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text(), /^relay_head_number \d+$/m);
-	// What is asked of the node once at the start is known.
+	// The answers that the node gives once at the start are known.
 	const client = new RelayClient(url);
 	const raw = `0x${rawTransaction({ by, nonce: 0 }).toString("hex")}`;
 	assert.match(await client.send(raw), /^0x[0-9a-f]{64}$/);

@@ -23,7 +23,7 @@ import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
 
 const JSON_TYPE = "content-type: application/json";
 const OPENS_RELAY = "open the breaker of the relay";
-/** What Chromium sends when it navigates. */
+/** The headers of Chromium when it navigates. */
 const NAVIGATES = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8" };
 
 /** Path, status, the title of the page, and the words of the JSON. */
@@ -240,8 +240,8 @@ it("no operator's page has a serious accessibility violation, in any colour sche
 });
 
 /**
- * What nobody answers is an error in the console; nothing else is one, and everybody can use the
- * page.
+ * A request without an answer is an error in the console. Nothing else is one, and everybody can
+ * use the page.
  */
 async function isSoundInAnOutage({ faults, violations }: OpenPage): Promise<void> {
 	assert.deepEqual(
@@ -262,7 +262,7 @@ async function line(page: Page, text: string): Promise<void> {
 		.waitFor();
 }
 
-it("what the fallback carries says so, and its life is told from boost's journal to its block", async () => {
+it("a transaction that the fallback carries says so, and its life is shown from boost's journal to its block", async () => {
 	const { users, boost } = fixture;
 	const actor = await users.actor();
 	await users.passBlock();
@@ -321,7 +321,7 @@ it("the relay that takes over again tells its own life, and that the fallback ha
 	await fixture.comesBack();
 });
 
-it("what the fallback alone knows is said to be told by it", async () => {
+it("what the fallback alone knows is shown as reported by it", async () => {
 	const { users, boost } = fixture;
 	await fixture.comesBack();
 	const actor = await users.actor();
@@ -339,7 +339,7 @@ it("what the fallback alone knows is said to be told by it", async () => {
 	await opened.close();
 });
 
-it("when all is out the home page says that nothing can be sent, and no age stands still", async () => {
+it("when all is down the home page says that nothing can be sent, and no age stands still", async () => {
 	const { boost } = fixture;
 	await fixture.comesBack();
 	const opened = await openPage(browser, `${boost.url}/`, { aheadMs: 0 });
@@ -368,7 +368,7 @@ it("when all is out the home page says that nothing can be sent, and no age stan
 	await fixture.comesBack();
 });
 
-it("a boost that is gone leaves its pages saying since when there is no answer", async () => {
+it("the pages of a boost instance that is gone say since when there is no answer", async () => {
 	const { users } = fixture;
 	const boost = await fixture.startBoost();
 	const actor = await users.actor();
@@ -379,7 +379,7 @@ it("a boost that is gone leaves its pages saying since when there is no answer",
 	await opened.page.getByText("Sent to builders", { exact: true }).waitFor();
 	await boost.stop();
 	await opened.page.getByText(/^No answer since \d\d:\d\d:\d\d\./).waitFor();
-	// What was known stays.
+	// Everything that was known stays.
 	await opened.page.getByText("Sent to builders", { exact: true }).waitFor();
 	await isSoundInAnOutage(opened);
 	await opened.close();

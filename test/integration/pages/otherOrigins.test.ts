@@ -11,7 +11,7 @@ import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boost
 import { startBrowser } from "../../support/browser.ts";
 import { until } from "../../support/until.ts";
 
-/** What a page is told of one fetch. */
+/** The result of one fetch for a page. */
 interface Told {
 	readonly status: number;
 	readonly retryAfter: string | null;
@@ -107,7 +107,7 @@ test("so is that of a page without an origin", async () => {
 	}
 });
 
-test("a near miss of a path is told to the page, not hidden by a failed preflight", async () => {
+test("a near miss of a path is reported to the page, not hidden by a failed preflight", async () => {
 	for (const [who, url] of Object.entries(urls())) {
 		for (const [path, status] of [
 			["/Fast", 404],

@@ -16,7 +16,7 @@ import { FeedClient } from "../../support/feeds.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 import { startSystem } from "../../support/systems.ts";
 
-/** What GET /totals answers. */
+/** The answer of GET /totals. */
 interface Totals {
 	readonly transactions: number;
 	readonly refundedWei: string;

@@ -104,7 +104,7 @@ it("a pending one: who sees it, that its fields are hidden and why, until when i
 	}
 	await row(page, "expires", new RegExp(`^after block ${next + 24}, in about \\d+ (seconds|minutes)$`));
 	await row(page, "soon", new RegExp(`^${next}, (in about \\d+ seconds?|was due \\d+ seconds? ago)$`));
-	// An explorer that is asked about it would be told of it.
+	// An explorer that is asked about it would learn of it.
 	assert.deepEqual(await outside(page), []);
 	await isSound(opened);
 	await opened.close();
@@ -120,7 +120,7 @@ it("one that has not gone out is seen by nobody, failing or waiting for its turn
 	const opened = await open(failing.hash);
 	await opened.page.getByText("Failing", { exact: true }).waitFor();
 	await opened.page.getByText("Nobody yet: it has not left this service.").waitFor();
-	// What fails is told whole, so that its sender sees why.
+	// A failing transaction is shown whole, so that its sender sees why.
 	assert.equal(await opened.page.locator("#hidden-fields").isVisible(), false);
 	assert.equal(await opened.page.locator("#from").textContent(), actor.address);
 	await isSound(opened);
@@ -132,7 +132,7 @@ it("one that has not gone out is seen by nobody, failing or waiting for its turn
 	await queued.close();
 });
 
-it("bids are told with the block; the refund stands out, and what is public leads to the explorer", async () => {
+it("bids are shown with the block; the refund stands out, and what is public leads to the explorer", async () => {
 	const target = await fixture.target();
 	const opened = await open(target.hash);
 	const { page } = opened;
@@ -226,7 +226,7 @@ it("one that was replaced leads to what replaced it, and that leads back for who
 	await page.getByRole("link", { name: second.hash }).click();
 	await page.getByText(`It replaced ${first.hash}.`).waitFor();
 	await isSound(opened);
-	// Who has the second hash alone is not told of the first, and a made-up one is not believed.
+	// The second hash alone does not reveal the first, and a made-up one is not believed.
 	await page.goto(`${url}/tx/${second.hash}`);
 	await page.getByText("Sent to builders", { exact: true }).waitFor();
 	assert.equal(await page.locator("#linked").isVisible(), false);
@@ -236,7 +236,7 @@ it("one that was replaced leads to what replaced it, and that leads back for who
 	const asked = page.waitForResponse(`${url}/tx/${other.hash}/events`);
 	await page.goto(`${url}/tx/${second.hash}?replaced=${other.hash}`);
 	await asked;
-	// What it is told is drawn with the next answer.
+	// The page draws what it received with the next answer.
 	await page.waitForResponse(`${url}/tx/${second.hash}/events`);
 	await page.waitForResponse(`${url}/tx/${second.hash}`);
 	await page.getByText("Sent to builders", { exact: true }).waitFor();

@@ -231,7 +231,7 @@ async function scenario(): Promise<void> {
 		await fixture.wires.relay.set(fault, fault.kind === "late" ? "submissions" : undefined);
 		await submit("answers while the relay fails");
 		await call("answers while the relay fails", "eth_gasPrice", []);
-		// What is streamed is cut where the relay's answer is.
+		// A streamed answer is cut where the relay's answer is.
 		await watch.fetched("pages while the relay fails", `${boost.url}/info`).catch(() => "cut");
 		await lookAround();
 	}
@@ -267,7 +267,7 @@ async function scenario(): Promise<void> {
 	watch.saw("requests to the node", [...node.credentials, JSON.stringify(node.calls())].join("\n"));
 }
 
-/** What is shown of it; null where nobody has it. */
+/** The answer for it; null if nobody has it. */
 async function byHash({ hash }: Signed): Promise<unknown> {
 	const text = await call("eth_getTransactionByHash", "eth_getTransactionByHash", [hash]);
 	const { result } = JSON.parse(text) as { result?: Record<string, unknown> | null };
@@ -275,7 +275,7 @@ async function byHash({ hash }: Signed): Promise<unknown> {
 	return result ?? null;
 }
 
-/** All that tells something of itself, and what is told of each transaction. */
+/** Reads all that reports something of itself, and what is reported of each transaction. */
 async function lookAround(): Promise<void> {
 	for (const page of ["/metrics", "/status", "/readyz", "/livez"])
 		await watch.fetched(page, `${boost.url}${page}`, { headers: AUTHORIZED });

@@ -33,11 +33,11 @@ interface Life {
 	readonly user: Actor;
 	readonly tx: Signed;
 	readonly view: SearcherView;
-	/** What the runs call otherwise, by a common name. */
+	/** Values that differ between the runs, by a common name. */
 	readonly names: Record<string, string>;
 }
 
-/** What is hidden in a run, done at its time. */
+/** The hidden act of a run, done at its time. */
 type Hidden = (life: Life) => Promise<void>;
 const nothing: Hidden = async () => {};
 
@@ -47,8 +47,8 @@ async function hide(path: string, tx: Signed, stage: string): Promise<void> {
 }
 
 /**
- * Waits until builders have answered all that was on its way to them; who was asked may be told to
- * nobody.
+ * Waits until builders have answered all that was on its way to them; nobody may learn which were
+ * asked.
  */
 async function quiet(): Promise<void> {
 	await until("all is answered", async () => {
@@ -72,7 +72,7 @@ async function answered(tx: Signed, ...builders: readonly string[]): Promise<voi
 	await quiet();
 }
 
-/** A shared one that is out, followed and bid on. */
+/** A disclosed transaction that is sent, followed and bid on. */
 async function begin(path: string): Promise<Life> {
 	const user = await fixture.actor();
 	const tx = user.sign({ to: EMITTER });
@@ -302,7 +302,7 @@ describe("hidden transactions before a shared one", () => {
 			}),
 		));
 
-	it("one that is out: behind one on /fullprivacy, or one that is only not shared", () =>
+	it("one that is sent: behind one on /fullprivacy, or one that is only not disclosed", () =>
 		assertAlike(
 			runs(lifeBehind("BROADCAST"), {
 				"on /fast, not shared": ({ user }) => hide("/fast", user.sign(), "BROADCAST"),

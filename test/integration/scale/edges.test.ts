@@ -79,7 +79,7 @@ async function infoOf({ url }: Pick<Standing, "url">): Promise<Record<string, un
 	return (await (await fetch(`${url}/info`)).json()) as Record<string, unknown>;
 }
 
-/** What the operator's page shows. */
+/** The content of the operator's page. */
 async function operatorState({ url }: Standing): Promise<RelayState> {
 	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
 	return (await (await fetch(`${url}/admin/state`, { headers })).json()) as RelayState;
@@ -92,13 +92,13 @@ interface Readiness {
 	readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly reason?: string }>>;
 }
 
-/** What /readyz says; null while nothing answers. */
+/** The answer of /readyz; null while nothing answers. */
 async function readiness({ url }: Pick<Standing, "url">): Promise<Readiness | null> {
 	const answer = await fetch(`${url}/readyz`).catch(() => null);
 	return answer === null ? null : ((await answer.json()) as Readiness);
 }
 
-/** The reason of the check of the store that fails; undefined while it is well. */
+/** The reason of the check of the store that fails; undefined while it is healthy. */
 async function storeTrouble(one: Standing): Promise<string | undefined> {
 	return (await readiness(one))?.checks.store?.reason;
 }
@@ -157,7 +157,7 @@ test("a submission to the edge is the core's, and is shown by both", async () =>
 	await until("it is mined", () => world.mined.has(tx.hash));
 	await until("the edge says so", async () => (await edge.client.stage(tx.hash)) === "INCLUDED");
 	const stages = () => follower.told.map(({ stage }) => stage);
-	await until("the follower at the edge is told", () => stages().includes("INCLUDED"));
+	await until("the follower at the edge is notified", () => stages().includes("INCLUDED"));
 	assert.deepEqual([...new Set(stages())], stages(), "each stage once");
 	assert.ok((await edge.client.events(tx.hash)).some(({ type }) => type === "included"));
 	assert.equal(sentBy(edge).length, 0);
@@ -207,7 +207,7 @@ test("a searcher at the edge is shown what one at the core is shown", async () =
 	events = await EventStreamReader.open(`${edge.url}/mev-share`);
 	const txs = [signed(), signed(), signed()];
 	for (const { raw } of txs) await edge.client.send(raw, "/maxbackruns");
-	await until("both were told", () => feed.told.length === 3 && other.told.length === 3);
+	await until("both were notified", () => feed.told.length === 3 && other.told.length === 3);
 	assert.deepEqual(feed.told, other.told);
 	assert.deepEqual(
 		(await events.come(3)).map(({ data }) => data.hash),
@@ -241,7 +241,7 @@ test("when the core is killed, the edge takes over, and its searchers stay", asy
 		async () =>
 			(await edge.client.ask("eth_sendRawTransaction", [tx.raw], "/maxbackruns")).result === tx.hash,
 	);
-	await until("the searcher is told", () => feed.told.some(({ hash }) => hash === tx.hash));
+	await until("the searcher is notified", () => feed.told.some(({ hash }) => hash === tx.hash));
 	const refused: string[] = [];
 	for (const [i, { result, error }] of (await Promise.all(answers)).entries()) {
 		const { raw, hash } = underWay[i] ?? assert.fail();
@@ -255,14 +255,14 @@ test("when the core is killed, the edge takes over, and its searchers stay", asy
 	const hashes = feed.received(shown).map(({ hash }) => hash);
 	assert.equal(new Set(hashes).size, hashes.length, "each once");
 	assert.equal(events.ended, null, "event streams stay, too");
-	await until("the event stream is told the same", () =>
+	await until("the event stream receives the same", () =>
 		isDeepStrictEqual(
 			events.messages.map(({ data }) => data.hash),
 			hashes,
 		),
 	);
 	const stages = () => feed.received(status).map(({ stage }) => stage);
-	await until("what was mined is told", () => stages().includes("INCLUDED"));
+	await until("what was mined is reported", () => stages().includes("INCLUDED"));
 	// The next core may have sent it before it had read the account.
 	const told = stages().filter((stage) => stage !== "BROADCAST");
 	assert.deepEqual(told, ["PENDING", "INCLUDED"], "each stage once, and none that was over");
@@ -279,7 +279,7 @@ test("a core that is drained is followed by the next one", async () => {
 		await edge.client.ask("eth_sendRawTransaction", [tx.raw]);
 		return sentBy(edge).length > 0;
 	});
-	await until("a client of the drained one hears of it", () => follower.told.length > 0);
+	await until("a client of the drained one receives it", () => follower.told.length > 0);
 	assert.equal(follower.told[0]?.hash, tx.hash);
 	assert.equal((await core.process.ended()).code, 0);
 	await until("it is mined", () => world.mined.has(tx.hash));
@@ -312,7 +312,7 @@ test("each change of the core has one line in each relay's log, with the term, a
 			assert.equal(process.stdout.includes(secret) || process.stderr.includes(secret), false);
 });
 
-test("an edge is as ready as its core: neither is while the database is out", async () => {
+test("an edge is as ready as its core: neither is while the database is down", async () => {
 	core = edge;
 	edge = await startRelay();
 	await postgres.kill();

@@ -23,7 +23,7 @@ import { until } from "../../support/until.ts";
 const BIN = serverBin("initdb", "postgres", "pg_basebackup");
 const skip = BIN === null ? "no pg_basebackup with a PostgreSQL server of its version here" : false;
 
-/** Builders that get a transaction by itself are told its hash when it is cancelled. */
+/** Builders that get a transaction by itself receive its hash when it is cancelled. */
 const PATH = "/nochecks";
 const ACCOUNTS = 1_500;
 /** Acknowledged and cancelled in each part of the load, at least. */
@@ -34,7 +34,7 @@ const LATE = 10;
 const CANCELLED_EVERY = 4;
 /** Between two tries of what was refused, and between two looks at both relays, in ms. */
 const AGAIN_MS = 50;
-/** Of one batch to anvil. */
+/** The size of one batch to anvil. */
 const CHAIN_BATCH = 16;
 
 let system: ProcessSystem;
@@ -50,7 +50,7 @@ after(async () => {
 	await builder?.stop();
 });
 
-/** A primary and its standby, and the URL by which relays reach the one that leads. */
+/** A primary and its standby, and the URL by which relays reach the leading one. */
 class Pair {
 	readonly url: string;
 	readonly #primary: PostgresServer;
@@ -124,7 +124,7 @@ class Pair {
 }
 
 /**
- * Submissions to some relays, one after another at each, and cancels of some. What is refused is
+ * Submissions to some relays, one after another at each, and cancels of some. Refused requests are
  * tried again.
  */
 class Load {
@@ -134,7 +134,7 @@ class Load {
 	readonly cancelled: Signed[] = [];
 	/** Answers that are neither an acknowledgement nor a refusal for want of a core or a database. */
 	readonly odd: string[] = [];
-	/** Of both those that the standby may lack. */
+	/** Transactions of both kinds that the standby may lack. */
 	readonly lacking = new Set<Signed>();
 	/** Whether the standby gets nothing. */
 	isApart = false;
@@ -240,7 +240,7 @@ async function startRelay(t: TestContext, DATABASE_URL: string, name: string): P
 	return relay;
 }
 
-/** Once the builder was told of its cancel, it is never sent a transaction again. */
+/** Once the builder got its cancel, a transaction is never sent to it again. */
 function assertNoneSentAgain(cancelled: readonly Signed[]): void {
 	for (const { hash, raw } of cancelled) {
 		const told = builder.bodies.findIndex(
@@ -296,7 +296,7 @@ for (const how of ["synchronous", "asynchronous", "no"] as const) {
 				late.push(one);
 			}
 			await load.grows();
-			// What has changed is written with a block.
+			// Changes are written with a block.
 			await seesHead(core.client, await mine([]));
 		}
 		if (how !== "no") await pair.promote();

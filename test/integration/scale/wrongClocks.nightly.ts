@@ -157,7 +157,9 @@ function call(method: string, params: readonly unknown[], from = HONEST): Promis
 	return ask(method, params, { url: `${boost.url}/fast`, from, deadlineMs: DEADLINE_MS });
 }
 
-/** What boost has acknowledged: a new account's transaction, or one in the place of `replaced`. */
+/**
+ * A transaction that boost has acknowledged: a new account's, or one in the place of `replaced`.
+ */
 async function sent({ nonce = 0, replaced }: { nonce?: number; replaced?: Sent } = {}): Promise<Sent> {
 	const by = replaced?.by ?? testAccount(accounts++);
 	if (replaced === undefined) await system.chain.fund([by]);
@@ -233,7 +235,7 @@ async function assertUnnoticed(
 	goesWrong: () => Promise<void>,
 	isRight: () => Promise<void>,
 ): Promise<void> {
-	/** What has ended, with the last block that it may have been sent for. */
+	/** Ended transactions, with the last block that each may have been sent for. */
 	const ended: { readonly tx: Sent; readonly stage: string; readonly last: number }[] = [];
 	const ends = async (tx: Sent, stage: string) => {
 		ended.push({ tx, stage, last: (await headNumber()) + 1 });
@@ -268,7 +270,7 @@ async function assertUnnoticed(
 	await areOut(...live);
 	await mineAll(system, live);
 	await areAll("INCLUDED", ...live);
-	// Who was away meanwhile is told what came since.
+	// A follower who was away meanwhile receives what came since.
 	await followed(late, "included", seen.late);
 	await followed(outlived, "replaced", seen.outlived);
 	for (const tx of [early, late]) await isInOrder(tx, "included");
@@ -295,8 +297,8 @@ async function followed({ hash }: Sent, type: string, since?: string): Promise<s
 }
 
 /**
- * Checks that the page of its events has them in order of time, deliveries aside. Of a transaction
- * that no builder had only the end is kept.
+ * Checks that the page of its events has them in order of time, deliveries aside. A transaction
+ * that no builder had keeps only its end.
  */
 async function isInOrder({ hash }: Sent, last: string): Promise<void> {
 	for (const { client } of [boost, second, first]) {

@@ -26,7 +26,7 @@ const real = realBlobs();
 const zeros = zeroBlob();
 /** With content, each node of the test needs seconds to load what verifies them. */
 const walletBlobs = sized(zeros, real);
-/** What a wallet computes with. */
+/** The KZG library that a wallet computes with. */
 const kzg = kzgOf(walletBlobs);
 /** The proof is of another blob. */
 const wrong = { ...zeros.v0, proofs: real.v0.proofs.slice(0, 1) };
@@ -44,9 +44,9 @@ before(async () => {
 });
 after(() => system.stop());
 
-/** What wallets sign. */
+/** The fees that wallets sign. */
 const BLOB_FEES = { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI, maxFeePerBlobGas: 3n * GWEI };
-/** What clients are shown. */
+/** The fees that clients are shown. */
 const FEES = { maxFeePerGas: "0x4a817c800", maxPriorityFeePerGas: "0x3b9aca00" };
 const PRICE = { maxFeePerGas: "0x2540be400", maxPriorityFeePerGas: "0x2540be400" };
 const BLOB_FEE = { maxFeePerBlobGas: "0xb2d05e00" };
@@ -57,10 +57,10 @@ const BLOB_FEE = { maxFeePerBlobGas: "0xb2d05e00" };
 const ROWS: readonly {
 	readonly name: string;
 	readonly options: Omit<TxOptions, "by">;
-	/** What builders get instead of the very bytes: as these options make them. */
+	/** Options of the bytes that builders get instead of the very same ones. */
 	readonly sent?: Omit<TxOptions, "by">;
 	readonly shown: Readonly<Record<string, unknown>>;
-	/** What it shows only while it is pending. */
+	/** Fields that it shows only while it is pending. */
 	readonly pending?: Readonly<Record<string, unknown>>;
 }[] = [
 	{

@@ -79,7 +79,8 @@ test("viem over a websocket on /fast: sendRawTransaction and its receipt", async
 });
 
 /**
- * The dev builder built it, from what the relay had sent it, in the block that the client was told.
+ * Asserts that the dev builder built it, from the relay's delivery, in the block that the client
+ * received.
  */
 async function assertBuilt(hash: string | undefined, number: number | undefined): Promise<void> {
 	// The chain shows the block a moment before the builder has written down what it built.

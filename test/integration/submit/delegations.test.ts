@@ -1,5 +1,5 @@
-// Accounts with a delegation (EIP-7702), and authorizations in others' transactions. Who has a
-// delegation sends and cancels like anybody, and a soft cancel runs none of its code. An
+// Accounts with a delegation (EIP-7702), and authorizations in others' transactions. An account
+// with a delegation sends and cancels like any other, and a soft cancel runs none of its code. An
 // authorization that uses the nonce of a pending transaction ends it, at relay and boost, until its
 // block leaves the chain. Accounts without, and authorizations that take no effect, are the
 // controls.

@@ -212,7 +212,7 @@ describe("query parameters", () => {
 });
 
 describe("Flashbots' query parameters", () => {
-	/** What emits an event, and so is shared on `/fast`. */
+	/** A transaction that emits an event, and so is disclosed on `/fast`. */
 	async function emitting(query: string): Promise<Signed> {
 		const tx = (await fixture.actor()).sign({ to: EMITTER });
 		await fixture.submit(`/fast?${query}`, tx);
@@ -415,8 +415,8 @@ describe("a builder in trouble", () => {
 				assert.equal(told.answer, answer, name);
 			}
 			assert.equal(JSON.stringify(await fixture.events(tx)).includes("secret words"), false);
-			// Whoever hangs for good has its connections closed in the end: only then, or at its
-			// deadline, it is told.
+			// A builder that hangs for good has its connections closed in the end. Only then, or at the
+			// deadline, is its delivery reported.
 			await fixture.builder("hangs").stop();
 			await fixture.event(
 				tx,

@@ -1,6 +1,6 @@
-// A fork begins while transactions are pending that its rules do not allow: they are told so and
-// held on each path, what is new is judged by the new rules, and a replacement that they allow is
-// mined. The node is an anvil whose eth_config is the test's.
+// A fork begins while transactions are pending that its rules do not allow. They are reported as
+// failing and no longer sent, on each path. New transactions are judged by the new rules, and a
+// replacement that they allow is mined. The node is an anvil whose eth_config is the test's.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,7 +1,7 @@
 // A builder that accepts connections and never answers, for some blocks, and in the nightly run for
-// an hour of them; the time is moved by hand. What it takes stays bounded: connections, its queue,
-// memory. Nothing counts as sent to it that it has not acknowledged, and when it answers again it
-// gets what is current alone. A builder that answers is the control, beside it in every block.
+// an hour of them; the time is moved by hand. Its cost stays bounded: connections, its queue,
+// memory. Nothing counts as sent to it that it has not acknowledged. When it answers again, it gets
+// only current orders. A builder that answers is the control, beside it in every block.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -16,7 +16,7 @@ import { RelayFixture, type Signed } from "../../support/relayFixture.ts";
 import { startSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
-/** Of 12 s each. */
+/** Number of blocks, each 12 s long. */
 const BLOCKS = sized(12, 300);
 /** Blocks after which memory is measured for the first time. */
 const WARM = sized(4, 30);
@@ -28,7 +28,9 @@ const DATA_BYTES = 8_192;
 const [IN_FLIGHT, ANSWER_MS] = [8, 4_000];
 /** How often that happens in a slot. */
 const ROUNDS = 3;
-/** What the bodies of all blocks are in the nightly run is six times as much. */
+/**
+ * Allowed growth of the heap. The bodies of all blocks in the nightly run are six times as much.
+ */
 const GROWTH_BYTES = 32 * 1024 * 1024;
 
 const clock = new LeapingClock();
@@ -54,7 +56,7 @@ after(async () => {
 	await hanging?.stop();
 });
 
-/** What a builder has got for a block: of each transaction how often. */
+/** The transactions that a builder has got for a block, and how often it got each. */
 function gotFor(builder: PlainBuilder, block: number): ReadonlyMap<string, number> {
 	const counts = new Map<string, number>();
 	for (const body of builder.bodies) {

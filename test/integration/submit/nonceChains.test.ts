@@ -175,7 +175,7 @@ describe("a chain that is looked at twice in one slot", () => {
 		assertNeverSent(hidden, [fixture.builder("other")]);
 	});
 
-	it("tells BROADCAST of a link that is out, though a link before it failed for a moment", async () => {
+	it("reports BROADCAST for a link that was sent, though a link before it failed for a moment", async () => {
 		const actor = await fixture.actor();
 		const to = await fixture.placeCode(gate(errorString("shut")));
 		const opening = actor.sign({ nonce: 0, to, data: WORD_ONE });
@@ -328,7 +328,7 @@ describe("a link that fails now", () => {
 		await fixture.assertGoOn(chain);
 	});
 
-	it("for good leaves the rest waiting for its nonce, though they were out as long as it was", async () => {
+	it("for good leaves the rest waiting for its nonce, though they were sent as long as it was", async () => {
 		const actor = await fixture.actor();
 		const to = await fixture.placeCode(gate(errorString("shut")));
 		const [first, gone, ...rest] = await guarded(actor, to);

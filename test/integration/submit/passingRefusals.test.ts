@@ -9,7 +9,7 @@ import { sized } from "../../support/length.ts";
 import { GWEI } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 
-/** What the node answers to a simulation that it refuses. */
+/** The node's answer to a simulation that it refuses. */
 interface Refusal {
 	readonly code: number;
 	readonly message: string;

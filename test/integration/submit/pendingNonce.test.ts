@@ -33,7 +33,7 @@ after(async () => {
 	await system.stop();
 });
 
-/** Every client is told `pending`; and `latest`, which is the node's own. */
+/** Asserts that every client receives `pending`, and `latest`, which is the node's own. */
 async function assertNonces(actor: Actor, pending: number, latest = 0, step = ""): Promise<void> {
 	assert.deepEqual(await readers.read(actor.address), { pending, latest }, step);
 	assert.equal(Number(await system.chain.rpc("eth_getTransactionCount", [actor.address, "latest"])), latest);
@@ -294,7 +294,7 @@ describe("a public transaction of the same account", () => {
 		const [first, third] = await privately(actor, 0, 2);
 		assert.ok(first && third, "both");
 		await assertNonces(actor, 1);
-		// The node's pool holds it behind a gap of its own: no node tells of it.
+		// The node's pool holds it behind a gap of its own: no node reports it.
 		await publicly(actor, 1);
 		await assertNonces(actor, 1);
 		await fixture.waitUntilSent(first);

@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
 const POOL_BYTES = 32 * MIB;
 const DATA_BYTES = 127 * 1024;
 /**
- * What the pool counts besides the data: 512 bytes for its entry, and about 128 for the
+ * Bytes that the pool counts besides the data: 512 for its entry, and about 128 for the
  * transaction's other fields.
  */
 const OTHER_BYTES = 640;

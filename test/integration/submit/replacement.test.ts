@@ -1,5 +1,5 @@
 // Transactions with the same sender and nonce, one after another and many at once: which of them
-// counts, what builders are told, and that the others never come back.
+// counts, how builders are notified, and that the others never come back.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -90,7 +90,7 @@ describe("the ten percent", () => {
 });
 
 describe("a transaction that is replaced", () => {
-	it("is REPLACED and FAILED, its builders are told, the new one goes out and is mined", async () => {
+	it("is REPLACED and FAILED, its builders are notified, the new one goes out and is mined", async () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
@@ -179,7 +179,7 @@ describe("the bytes of a replaced transaction", () => {
 	}
 });
 
-/** Every builder was told to forget `tx` in the way it knows, and has said so. */
+/** Asserts that every builder was sent the cancels of `tx` that it knows, and accepted them. */
 async function assertCancelled(tx: Signed): Promise<void> {
 	const block = `0x${((await fixture.head()) + 1).toString(16)}`;
 	const ways = { vault: ["endpoint", "empty"], endpoint: ["endpoint"], empty: ["empty"], none: [] };
@@ -229,8 +229,8 @@ describe("at the same time", () => {
 					maxPriorityFeePerGas: GWEI * 2n ** BigInt(i),
 				}),
 			);
-			const dearest = ladder[STEPS - 1];
-			assert.ok(dearest);
+			const highest = ladder[STEPS - 1];
+			assert.ok(highest);
 			const order = ascending ? ladder : [...ladder].reverse();
 			const answers = await submitAll(order);
 			for (const [i, { result, error }] of answers.entries()) {
@@ -238,21 +238,21 @@ describe("at the same time", () => {
 				assert.ok(tx);
 				if (error === undefined) {
 					assert.equal(result, tx.hash);
-					if (tx !== dearest) await fixture.reaches(tx, "REPLACED");
+					if (tx !== highest) await fixture.reaches(tx, "REPLACED");
 				} else {
 					assert.match(error.message, /^replacement transaction underpriced/);
 					assert.equal((await fixture.status(tx)).stage, undefined);
 				}
 			}
-			await fixture.waitUntilSent(dearest);
-			for (const tx of ladder.filter((one) => one !== dearest)) {
+			await fixture.waitUntilSent(highest);
+			for (const tx of ladder.filter((one) => one !== highest)) {
 				for (const builder of system.builders.filter(({ name }) => name !== "none")) {
 					await until(`${builder.name} has forgotten it`, () => fixture.liveOrders(builder, tx) === 0);
 				}
 			}
 			const block = await system.nextBlock();
-			await fixture.reaches(dearest, "INCLUDED");
-			assert.equal((await fixture.receipt(dearest))?.block, block);
+			await fixture.reaches(highest, "INCLUDED");
+			assert.equal((await fixture.receipt(highest))?.block, block);
 			assert.equal(await fixture.pendingNonce(actor), 1);
 		}
 	});

@@ -26,7 +26,7 @@ const BUMPED = {
 };
 /** Boost's cancel or the replacement reaches the relay first, where one comes through boost. */
 const GONE = /^(REPLACED|CANCELLED)$/;
-/** What is pending, and what takes its place. */
+/** The type of the pending transaction, and of its replacement. */
 const PAIRS: readonly (readonly [held: 2 | 3 | 4, fresh: 2 | 3 | 4])[] = [
 	[2, 3],
 	[3, 2],
@@ -43,7 +43,7 @@ let fallback: RelayClient;
 before(async () => {
 	fixture = await startBoostFixture({
 		system: { builder: { checksBlobs: false } },
-		// Whoever verifies blobs loads a library for seconds first.
+		// A process that verifies blobs loads a library for seconds first.
 		boost: { REQUEST_BUDGET_MS: "60000" },
 	});
 	fallback = new RelayClient(fixture.fallbackUrl);
@@ -56,11 +56,11 @@ after(() => fixture?.stop());
 function shortOf(held: number, fresh: number): readonly Options[] {
 	const names = ["maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas"] as const;
 	const counting = held === 3 && fresh === 3 ? names : names.slice(0, 2);
-	const dear = { ...BUMPED, maxFeePerGas: 80n * GWEI };
-	return counting.map((name) => ({ ...dear, [name]: BUMPED[name] - 1n }));
+	const high = { ...BUMPED, maxFeePerGas: 80n * GWEI };
+	return counting.map((name) => ({ ...high, [name]: BUMPED[name] - 1n }));
 }
 
-/** What takes the place: where only one of both has blobs, the blob fee is no matter. */
+/** Options of a valid replacement. If only one of both has blobs, the blob fee does not matter. */
 function takenIn(held: number, fresh: number): Options {
 	return held === 3 && fresh === 3 ? BUMPED : { ...BUMPED, maxFeePerBlobGas: GWEI };
 }
@@ -135,7 +135,7 @@ describe("through boost while the relay is down", () => {
 				);
 				assert.equal((await users.status(held)).stage, "BROADCAST", "the relay does not know yet");
 				await fixture.comesBack();
-				await until("the relay is told", async () => GONE.test((await users.status(held)).stage ?? ""));
+				await until("the relay is notified", async () => GONE.test((await users.status(held)).stage ?? ""));
 				await isMined(fresh, held);
 				await until("boost says so", async () => (await boost.stage(fresh.hash)) === "INCLUDED");
 				assert.match((await boost.stage(held.hash)) ?? "", GONE);

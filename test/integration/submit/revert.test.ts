@@ -206,7 +206,7 @@ describe("what stops passing within the slot", () => {
 		{ path: "/noreverts", builders: ["dev", "other"] },
 		{ path: "/fullprivacy", builders: ["dev"] },
 	]) {
-		it(`has the bundle that is out on ${path} cancelled, and goes out again when it passes`, async () => {
+		it(`has the bundle that was sent on ${path} cancelled, and goes out again when it passes`, async () => {
 			const to = await fixture.placeCode(gate(SHUT));
 			const actor = await fixture.actor();
 			const opening = actor.sign({ nonce: 0, to, data: word(1) });

@@ -105,7 +105,7 @@ describe("what can't be mined soon gets code 5 with the hash, at once", () => {
 			5,
 			"due to an earlier transaction that is not sent",
 		);
-		// What its sender puts in its place frees the chain.
+		// Its sender's replacement frees the chain.
 		const better = actor.sign(BUMPED);
 		const sending = await fixture.waiting(better);
 		const again = await fixture.waiting(behind);
@@ -183,7 +183,7 @@ describe("viem", () => {
 		const second = await whole;
 		assert.deepEqual([second.status, second.blockNumber > first.blockNumber], ["success", true]);
 	});
-	test("viem knows code 4: it tells of the hash", async () => {
+	test("viem knows code 4: it reports the hash", async () => {
 		const { client } = await viemClient();
 		const sending = client.sendTransactionSync({ to: DEAD, gas: 21_000n, timeout: 200 });
 		const timedOut = /^WaitForTransactionReceiptTimeoutError: Timed out .* with hash "0x[0-9a-f]{64}"/;

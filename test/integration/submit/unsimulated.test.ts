@@ -1,6 +1,6 @@
-// What the node can't simulate: nothing at all, because it (or its provider) refuses the methods,
-// or only what needs too much. On the paths that allow a revert it goes out unsimulated, on the
-// others it is held, and never is it told as failing.
+// Transactions that the node can't simulate: all of them, because it (or its provider) refuses the
+// methods, or only those that need too much. On the paths that allow a revert they go out
+// unsimulated, on the others they are held. They are never reported as failing.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,6 +1,6 @@
 // Tests a relay among builders that can't be used: a name that no name server answers for, and a
 // web page in the place of JSON-RPC. The others get their deliveries, reads keep their time, and
-// the operator is told once.
+// the operator is notified once.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ import { until } from "../../support/until.ts";
 
 const TRANSACTIONS = 8;
 
-test("builders that can't be used hold up nobody, and are told once", async () => {
+test("builders that can't be used hold up nobody, and are reported once", async () => {
 	const names = await startNameServer();
 	const page = await startPlainBuilder();
 	page.answerWith(() => ({ status: 403, contentType: "text/html", body: "<html>secret</html>" }));
@@ -53,7 +53,7 @@ test("builders that can't be used hold up nobody, and are told once", async () =
 			assert.equal((await system.client.status(hash)).status, "INCLUDED");
 		}
 		const told = () => warnings.filter(({ upstream }) => upstream === "page");
-		await until("the page is told", () => told().length > 0);
+		await until("the page is reported", () => told().length > 0);
 		assert.equal(page.bodies.length > 1, true);
 		assert.deepEqual(
 			told().map(({ hint }) => hint),

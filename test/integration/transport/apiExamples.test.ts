@@ -27,7 +27,7 @@ import { until } from "../../support/until.ts";
 const UNKNOWN = `0x${"ab".repeat(32)}`;
 const api = readFileSync(join(ROOT, "docs/api.md"), "utf8");
 const examples = examplesOf(api);
-/** What was really answered, by the name of its example. */
+/** Real answers, by the name of their example. */
 const real: Record<string, unknown> = {};
 
 let fixture: BoostFixture;
@@ -131,7 +131,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	real.cancelBundle = await feed.ask("eth_cancelBundle", [{ replacementUuid: "other" }]);
 	const plain = { version: "v0.1", inclusion: { block }, body: [{ tx: own.raw, canRevert: false }] };
 	real.mevSendBundle = await ask("mev_sendBundle", [plain]);
-	// Of the same client and sender, so that it has no slot.
+	// A bid of the same client and sender, so that it has no slot.
 	const { raw: cheaper } = bidder.backrun(10n ** 15n);
 	await feed.ask("eth_sendBundle", [{ txs: [tx.hash, cheaper] }]);
 

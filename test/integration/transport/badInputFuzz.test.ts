@@ -18,7 +18,7 @@ const SEEDS = [0x5eed1, 0x5eed2, 0x5eed3, 0x5eed4];
 const HTTP_REQUESTS = sized(60, 500);
 const WS_MESSAGES = sized(30, 250);
 const SUBMISSIONS = 400;
-/** What wallets match on, by the reason beside it. */
+/** Words that wallets match on, by the reason beside them. */
 const WORDS: ReadonlyMap<string, RegExp> = new Map([
 	["WRONG_CHAIN", /^invalid chain id for signer: have \d+ want 31337$/],
 	["TIP_ABOVE_FEE_CAP", /^max priority fee per gas higher than max fee per gas/],

@@ -1,7 +1,7 @@
 // Bad transactions against running relays: broken bytes, whole ones that are not for this chain or
 // account, replacements that pay too little, a sender with too many, and gas limits where a chain
-// has other ones. Each gets its exact answer, what is just within a rule is accepted, and the
-// relays are well afterwards.
+// has other ones. Each gets its exact answer, a transaction just within a rule is accepted, and the
+// relays are healthy afterwards.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

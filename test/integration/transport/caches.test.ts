@@ -1,5 +1,5 @@
-// What caches between a client and us may keep of the answers to GET: nothing, since each is of one
-// moment or of one client alone; scripts and styles they ask for anew.
+// Caches between a client and us may keep nothing of the answers to GET, since each is of one
+// moment or of one client alone. They ask for scripts and styles anew.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

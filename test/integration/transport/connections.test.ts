@@ -1,5 +1,5 @@
-// Who may have a connection: each client its share, and where the server is full the one with the
-// most makes room. The clients are two loopback addresses.
+// Tests connection limits: each client has its quota, and when the server is full the client with
+// the most connections makes room. The clients are two loopback addresses.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -151,17 +151,14 @@ after(async () => {
 });
 
 /**
- * How long `one` has kept its event loop since it was asked last, by what this machine may take at
- * this moment: 1 at most.
+ * How long `one` has blocked its event loop since it was asked last, as a share of what this
+ * machine may take at this moment: 1 at most.
  */
 async function heldShare(one: RelayProcess): Promise<number> {
 	return (await heldSoFar(one)) / turnLimit();
 }
 
-/**
- * What `body` makes of it, the least of some rounds: there is no further one behind a round that
- * was short enough.
- */
+/** The share that `text` causes, the least of some rounds; stops after one that is short enough. */
 async function held(
 	one: RelayProcess,
 	text: (round: number) => string | Buffer,
@@ -203,7 +200,7 @@ for (const [name, made] of Object.entries(BODIES)) {
 	test(`${name} (${first.length} characters) stop nobody`, async () => {
 		assert.ok(Buffer.byteLength(first) <= 2 * 1024 * 1024);
 		for (const [i, one] of processes.entries()) {
-			// What the relay was given is no longer new to it.
+			// Texts that the relay has received are no longer new to it.
 			const share = await held(one, (round) => text(round + ROUNDS * i));
 			const who = i === 0 ? "relay" : "boost";
 			assert.ok(share < 1, `${who}: ${share.toFixed(2)} of what it may`);

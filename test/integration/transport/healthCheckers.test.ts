@@ -1,6 +1,6 @@
-// What balancers and hosts ask of `/` to learn whether a process is up, byte by byte: 200 from the
-// relay and from boost, whatever they accept, with every state of the relay and the node behind it.
-// `/readyz` alone says how things stand.
+// Tests the requests for `/` by which balancers and hosts learn whether a process is up, byte by
+// byte: 200 from the relay and from boost, whatever they accept, with every state of the relay and
+// the node behind it. Only `/readyz` reports readiness.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -31,7 +31,7 @@ const CHECKERS: readonly { name: string; bytes: string; page?: boolean; closes?:
 	{ name: "two slashes", bytes: head("GET // HTTP/1.1", "Host: x") },
 	{ name: "a whole URL", bytes: head("GET http://x:8080/?a HTTP/1.1", "Host: x:8080") },
 	{
-		// Node keeps no connection whose client waits to be told.
+		// Node keeps no connection whose client waits for a go-ahead.
 		...{ name: "one that would wait", closes: true },
 		bytes: head("GET / HTTP/1.1", "Host: x", "Expect: 100-continue"),
 	},
@@ -97,7 +97,7 @@ async function check(port: number, service: "relay" | "boost"): Promise<void> {
 	}
 }
 
-test("the relay's, while its node is well and while it is out", async () => {
+test("the relay's, while its node is up and while it is down", async () => {
 	const { relay, client, node } = fixture.system;
 	await check(relay.port, "relay");
 	node?.setFault({ kind: "destroy" });
@@ -107,11 +107,11 @@ test("the relay's, while its node is well and while it is out", async () => {
 	await until("it is ready again", async () => (await readyStatus(client.url)) === 200);
 });
 
-test("boost's, while its relay is well and while it is out", async () => {
+test("boost's, while its relay is up and while it is down", async () => {
 	await check(fixture.boost.port, "boost");
 	await fixture.fails();
 	await fixture.wires.fallback.set({ kind: "refuse" });
-	await fixture.boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+	await fixture.boost.reaches("both are down", ({ fallback }) => fallback?.state !== "closed");
 	await check(fixture.boost.port, "boost");
 	assert.equal((await fixture.boost.get("/readyz")).status, 503);
 	await fixture.recovers();

@@ -37,27 +37,26 @@ async function openStreams(): Promise<number> {
 	return Number(/^relay_event_streams (\d+)$/m.exec(text)?.[1] ?? -1);
 }
 
-/** A message's event without where the transaction stood behind it. */
+/** A message's event without the transaction's stage after it. */
 function eventOf({ data: { stage: _, cancels: __, ...event } }: Pick<StreamMessage, "data">): object {
 	return event;
 }
 
 /**
- * The order of an event's fields says nothing: a delivery is kept with another one than it is told
- * with.
+ * The order of an event's fields says nothing: deliveries are stored and sent in different ones.
  */
 const inOrder = (events: readonly object[]): string[] =>
 	events.map((event) => JSON.stringify(Object.entries(event).sort())).sort();
 
-/** Everything that the page lists was told, in the same words, and nothing else. */
-async function assertTold(tx: Signed, messages: () => readonly StreamMessage[]): Promise<void> {
+/** The stream has sent every event that the page lists, in the same words, and nothing else. */
+async function assertSent(tx: Signed, messages: () => readonly StreamMessage[]): Promise<void> {
 	const { events } = await until("the page and the stream are level", async () => {
 		const now = await page(tx);
 		return messages().length === now.events.length && now;
 	});
-	const told = messages();
-	assert.deepEqual(inOrder(told.map(eventOf)), inOrder(events));
-	for (const { id, data } of told) assert.equal(id, String(Date.parse(String(data.at))));
+	const sent = messages();
+	assert.deepEqual(inOrder(sent.map(eventOf)), inOrder(events));
+	for (const { id, data } of sent) assert.equal(id, String(Date.parse(String(data.at))));
 }
 
 describe("the stream of a transaction", () => {
@@ -70,7 +69,7 @@ describe("the stream of a transaction", () => {
 		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await reader.message("it is mined", ({ type }) => type === "included");
-		await assertTold(tx, () => reader.messages);
+		await assertSent(tx, () => reader.messages);
 		assert.equal(reader.retry, 3000);
 		const stages = reader.messages.flatMap(({ data }) => (data.stage === undefined ? [] : [data.stage]));
 		assert.deepEqual([stages.at(-1), reader.ended], ["INCLUDED", null]);
@@ -93,7 +92,7 @@ describe("the stream of a transaction", () => {
 			"all confirm",
 			({ cancels }) => (cancels as { confirmed?: number })?.confirmed === 3,
 		);
-		// Each builder is told in every form that it understands, and one answer of its counts.
+		// Each builder receives the cancel in every form that it understands; one answer of it counts.
 		const counted = reader.messages.flatMap(({ data: { type, stage, cancels } }) =>
 			cancels === undefined ? [] : [`${type} ${stage} ${(cancels as { summary: string }).summary}`],
 		);
@@ -105,7 +104,7 @@ describe("the stream of a transaction", () => {
 		assert.deepEqual((await page(tx)).cancels, {
 			...{ builders: 3, confirmed: 3, summary: "3 of 3 builders confirmed" },
 		});
-		await assertTold(tx, () => reader.messages);
+		await assertSent(tx, () => reader.messages);
 		reader.leave();
 	});
 
@@ -125,11 +124,11 @@ describe("the stream of a transaction", () => {
 		await fixture.submit("/fullprivacy", hidden);
 		const last = await reader.message("it is replaced", ({ type }) => type === "replaced");
 		assert.deepEqual(Object.keys(last.data).sort(), ["at", "block", "builders", "cancels", "stage", "type"]);
-		await assertTold(tx, () => reader.messages);
+		await assertSent(tx, () => reader.messages);
 		for (const secret of [hidden.hash, backrun.hash, "nonceGap", "gasUsed", "bid", "bundled", "backrun"]) {
 			assert.ok(!reader.text.includes(secret), secret);
 		}
-		// Its own user is told all of that of one that nobody else knows.
+		// The own user of a transaction that nobody else knows receives all of that.
 		const whole = await follow(hidden);
 		await whole.message("its gas", ({ type, gasUsed }) => type === "simulated" && gasUsed !== undefined);
 		for (const one of [reader, whole]) one.leave();
@@ -177,7 +176,7 @@ describe("many listeners", () => {
 		assert.equal((await fetch(urlOf(tx), { headers: from })).status, 200);
 		await fixture.waitUntilSent(tx);
 		for (const reader of readers) {
-			await reader.message("it is out", ({ type }) => type === "broadcast");
+			await reader.message("it is broadcast", ({ type }) => type === "broadcast");
 			reader.leave();
 		}
 		other.leave();
@@ -201,26 +200,26 @@ describe("clients that come back", () => {
 		source.onmessage = ({ data, lastEventId }) => {
 			messages.push({ id: lastEventId, data: JSON.parse(data) as StreamMessage["data"] });
 		};
-		await until("it hears", () => messages.some(({ data }) => data.type === "broadcast"));
+		await until("it receives the broadcast", () => messages.some(({ data }) => data.type === "broadcast"));
 		const begun = performance.now();
 		await system.restart();
 		assert.ok(performance.now() - begun < 5_000, "a stream held up the stop");
-		// What happens while it is away is told when it is back.
+		// It receives the events of its absence when it is back.
 		await fixture.passBlock();
 		await until("it is back", () => opened === 2);
 		assert.ok((await openStreams()) >= 1);
 		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
-		await until("it hears the end", () => messages.at(-1)?.data.stage === "INCLUDED");
-		const heard = new Map(messages.map((message) => [JSON.stringify(eventOf(message)), message]));
-		await assertTold(tx, () => [...heard.values()]);
-		// One more: it is archived while the relay works off the last of them.
+		await until("it receives the end", () => messages.at(-1)?.data.stage === "INCLUDED");
+		const received = new Map(messages.map((message) => [JSON.stringify(eventOf(message)), message]));
+		await assertSent(tx, () => [...received.values()]);
+		// One more: it is archived while the relay processes the last of them.
 		for (let i = 0; i <= WATCH_BLOCKS; i++) await fixture.passBlock();
 
 		// Archived: a new reader gets all events at once, and the stream ends.
 		const whole = await follow(tx);
 		assert.equal(await whole.over(), "end");
-		await assertTold(tx, () => whole.messages);
+		await assertSent(tx, () => whole.messages);
 		const id = whole.messages.at(-1)?.id ?? "";
 		const over = await follow(tx, { "last-event-id": id });
 		assert.deepEqual([over.status, await over.over(), over.text], [204, "end", ""]);
@@ -239,7 +238,7 @@ describe("clients that come back", () => {
 		await fixture.submit("/fast", tx);
 		await fixture.waitUntilSent(tx);
 		const first = await follow(tx);
-		const { id } = await first.message("it is out", ({ type }) => type === "broadcast");
+		const { id } = await first.message("it is broadcast", ({ type }) => type === "broadcast");
 		first.leave();
 		await fixture.passBlock();
 		await fixture.waitUntilSent(tx);

@@ -34,17 +34,17 @@ after(async () => {
 });
 
 /**
- * Waits until the subscription was told what the status page says now, and checks that it was told
- * nothing twice.
+ * Waits until the subscription has received what the status page says now, and checks that it has
+ * received nothing twice.
  */
 async function level(id: string, tx: Signed): Promise<readonly Told[]> {
-	await until("what was told last is what the page says", async () => {
+	await until("the last notification is what the page says", async () => {
 		const now = await fixture.status(tx);
 		return JSON.stringify(client.received(id).at(-1)) === JSON.stringify(now);
 	});
 	const told = client.received(id);
 	for (const [i, one] of told.entries()) {
-		if (i > 0) assert.notDeepEqual(one, told[i - 1], "told twice");
+		if (i > 0) assert.notDeepEqual(one, told[i - 1], "received twice");
 		assert.equal(one.hash, tx.hash);
 	}
 	return told;
@@ -53,7 +53,7 @@ async function level(id: string, tx: Signed): Promise<readonly Told[]> {
 const stages = (told: readonly Told[]) => told.map(({ stage }) => stage);
 
 async function reaches(id: string, stage: string): Promise<void> {
-	await until(`told of ${stage}; so far ${stages(client.received(id)).join()}`, () =>
+	await until(`notified of ${stage}; so far ${stages(client.received(id)).join()}`, () =>
 		client.received(id).some((one) => one.stage === stage),
 	);
 }
@@ -115,7 +115,7 @@ describe("a subscription to a transaction's status", () => {
 		await bidder.bid(target, backrun);
 		await fixture.out(target, backrun);
 		await fixture.system.nextBlock();
-		await until("the refund is told", () => client.received(id).some(({ refund }) => Number(refund) > 0));
+		await until("the refund is reported", () => client.received(id).some(({ refund }) => Number(refund) > 0));
 		const told = await level(id, target);
 		assert.deepEqual(
 			told.map(({ stage, shared, backruns, refund }) => [stage, shared, backruns, Number(refund) > 0]),
@@ -127,7 +127,7 @@ describe("a subscription to a transaction's status", () => {
 		);
 		const release = fixture.system.node?.hold();
 		await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
-		await until("it is told", () => client.received(id).length >= 6);
+		await until("it is reported", () => client.received(id).length >= 6);
 		const again = (await level(id, target)).slice(3);
 		assert.deepEqual(
 			again.map(({ stage, status, refund }) => [stage, status, refund]),
@@ -167,7 +167,7 @@ describe("a subscription to a transaction's status", () => {
 		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
-		// One more: it is archived while the relay works off the last of them.
+		// One more: it is archived while the relay processes the last of them.
 		for (let i = 0; i <= WATCH_BLOCKS; i++) await fixture.passBlock();
 		const id = await client.subscribe(NAME, tx.hash);
 		await reaches(id, "INCLUDED");

@@ -37,7 +37,7 @@ before(async () => {
 		...IN_FOLDER,
 		ETH_WS_URL: system.chain.wsUrl,
 		HEAD_POLL_MS: "60000",
-		// All is counted, whoever does it.
+		// All is counted, whichever thread does it.
 		SIGNATURE_THREAD: "false",
 	});
 	boost = await counted("boost-proxy/main.ts", {
@@ -48,7 +48,7 @@ before(async () => {
 	await system.chain.fund(Array.from({ length: ROUNDS }, (_, i) => senders(i)).flat(), FUNDS);
 	await prepareBidding(system);
 	await system.nextBlock(relay);
-	// What is done for the first time is not what is counted.
+	// Work that is done only the first time is not counted.
 	await submit(boost, 0);
 });
 after(async () => {
@@ -61,7 +61,7 @@ function counted(entry: string, env: Readonly<Record<string, string>>): Promise<
 	return startRelayProcess({ env, entry: "test/support/countedMain.ts", args: [entry] });
 }
 
-/** What a process has done since it was asked last. */
+/** The counts of a process since it was asked last. */
 async function countsOf(one: RelayProcess): Promise<Counts> {
 	const { msg: _, level: __, ...counts } = await one.figures("counts");
 	return counts as Counts;

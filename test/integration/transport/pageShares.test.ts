@@ -1,6 +1,6 @@
-// What a web page has its visitor's browser send, at relay and boost: it uses up the limits of all
-// web pages at that address and never those of a wallet there, and what it submits does not belong
-// to the address.
+// Tests the requests that a web page has its visitor's browser send, at relay and boost. They use
+// up the limits of all web pages at that address and never those of a wallet there. The page's
+// submissions do not belong to the address.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -62,7 +62,7 @@ function newcomer(): Env {
 const DOORS = {
 	"the relay": () => fixture.system.client.url,
 	boost: () => fixture.boost.url,
-	"a boost with limits of its own": () => strict.url,
+	"a boost instance with limits of its own": () => strict.url,
 } as const;
 
 const EXTENSION = "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn";

@@ -21,7 +21,7 @@ import { until } from "../../support/until.ts";
 import { CancelFixture } from "../../support/userFixtures.ts";
 
 const SYNC = "eth_sendRawTransactionSync";
-/** Of one client at a time. */
+/** Limits of one client at a time. */
 const MAX_STREAMS = 16;
 const MAX_WAITS = 256;
 const LONGEST_MS = 25_000;
@@ -77,8 +77,8 @@ describe("streams", () => {
 		);
 		const taken = opened.filter(({ status }) => status === 200);
 		const refused = opened.filter(({ status }) => status === 429);
-		// Two thirds of them came from two addresses of one /56. Those that were asked for at the same
-		// time may have been told 200 and then nothing.
+		// Two thirds of them came from two addresses of one /56. Requests at the same time may have
+		// received 200 and then nothing.
 		assert.equal(taken.length + refused.length, opened.length);
 		await until("as many as may be", async () => (await gauge("relay_event_streams")) === 2 * MAX_STREAMS);
 		const late = await EventStreamReader.open(url, clients[0]);
@@ -99,7 +99,7 @@ describe("streams", () => {
 			const headers = { accept: "text/event-stream", ...clients[0] };
 			assert.equal((await fetch(url, { method: "HEAD", headers })).status, 200, "only the head is asked for");
 		}
-		// An edge may hear of it before its core does.
+		// An edge may notice it before its core does.
 		await until("there is room again", async () => {
 			const again = await EventStreamReader.open(url, clients[0]);
 			again.leave();

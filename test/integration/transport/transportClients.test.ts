@@ -1,5 +1,5 @@
-// What the transport knows of its clients, and what it lets each of them do: identity, limits,
-// readiness, CORS, and the batches of a real client library.
+// Tests what the transport knows of its clients, and what it lets each of them do: identity,
+// limits, readiness, CORS, and the batches of a real client library.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

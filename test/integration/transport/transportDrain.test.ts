@@ -11,7 +11,7 @@ import { ManualClock } from "../../support/manualClock.ts";
 import { startTransport } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
 
-/** What a client is told. */
+/** The close code and reason that a client receives. */
 const RESTARTS = { code: 1012, reason: "the server restarts: connect again" };
 
 function call(method: string, param: unknown, id: unknown = 1): unknown {

@@ -1,5 +1,5 @@
 // Websockets: the order in which calls start, what one client may hold, and how connections end.
-// What is answered to which message and frame is in the tables of badInput/websocket.ts.
+// The answers to each message and frame are in the tables of badInput/websocket.ts.
 
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
@@ -178,7 +178,7 @@ test("a client that reads too slowly is closed with 1013, and others are not del
 		assert.equal(ended, 1);
 		connection.send("nobody reads this");
 		connection.onClose(() => ended++);
-		assert.equal(ended, 2, "who asks late is told at once");
+		assert.equal(ended, 2, "a late listener is notified at once");
 		quick.terminate();
 	}));
 

@@ -45,7 +45,7 @@ export const TELLS = {
 	/** The same, and in about every second simulation it pays nothing either. */
 	ownerDrawn: 6,
 } as const;
-/** Of a transaction at the top of its block. */
+/** The fee of a transaction at the top of its block. */
 const FIRST_FEE = 10n ** 14n;
 const BACKRUN_GAS = 200_000n;
 /** The balance of the builder's coinbase at the start. */
@@ -287,7 +287,7 @@ export class CheatAuction {
 		return orders.flatMap(({ transactions }) => transactions.slice(1).map((one) => one.hash));
 	}
 
-	/** What the owner of a bundle is told of it in its last block so far. */
+	/** The owner's report of a bundle in its last block so far. */
 	async told(searcher: Searcher, bundle: string): Promise<ToldBlock> {
 		const { from, key } = searcher;
 		const call = { url: `${this.relay.url}/bundle/${bundle}`, from, deadlineMs: DEADLINE_MS };
@@ -295,18 +295,18 @@ export class CheatAuction {
 			key === undefined ? {} : { [READ_SIGNATURE]: await readHeader(key) };
 		const { body } = await send({ ...call, headers });
 		const last = (JSON.parse(body) as { blocks: readonly ToldBlock[] }).blocks.at(-1);
-		if (last === undefined) throw new Error(`nothing is told of ${bundle}`);
+		if (last === undefined) throw new Error(`nothing is reported of ${bundle}`);
 		return last;
 	}
 
-	/** Waits until the owner is told this of the bundle in its last block. */
+	/** Waits until the owner's report of the bundle has these values in its last block. */
 	async becomes(searcher: Searcher, bundle: string, expected: Partial<ToldBlock>): Promise<void> {
 		let last: ToldBlock | undefined;
 		const isTold = async () => {
 			last = await this.told(searcher, bundle);
 			return isDeepStrictEqual({ ...last, ...expected }, last);
 		};
-		await until("the owner is told", isTold, DEADLINE_MS).catch(() =>
+		await until("the owner is notified", isTold, DEADLINE_MS).catch(() =>
 			assert.deepEqual(last, { ...last, ...expected }),
 		);
 	}

@@ -12,9 +12,9 @@ import type { QuickBuilder } from "./quickBuilder.ts";
 import { HONEST, resultOf, send, type WireCall } from "./wire.ts";
 
 /**
- * What is measured, with the longest time that it may take during any attack, in ms. Node, builder,
- * attacker and relay share the machine: with a machine of its own the relay takes a third, and a
- * twelfth for /livez.
+ * The measured calls, with the longest time that each may take during any attack, in ms. Node,
+ * builder, attacker and relay share the machine: with a machine of its own the relay takes a third,
+ * and a twelfth for /livez.
  */
 export const LIMITS_MS = {
 	livez: 1_200,
@@ -31,7 +31,7 @@ export interface Sample {
 	readonly probe: Probe;
 	/** How long it took, without the time that the process waited for a processor. */
 	readonly ms: number;
-	/** What went wrong, or null. */
+	/** The fault, or null. */
 	readonly fault: string | null;
 }
 

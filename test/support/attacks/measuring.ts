@@ -91,7 +91,7 @@ export async function assertServedBeside(user: HonestUser, work: Promise<unknown
 	assert.deepEqual(summed([...round, livez]).faults, []);
 }
 
-/** What took too long, failed, or needed too much memory. */
+/** Figures that took too long, failed, or needed too much memory. */
 export function brokenIn({ name, slowest, faults, memory }: Figures): readonly string[] {
 	return [
 		...Object.entries(slowest).flatMap(([probe, ms]) => {

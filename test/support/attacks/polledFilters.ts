@@ -4,7 +4,7 @@ import type { AttackParams } from "./attackKinds.ts";
 import { flood, type Tally } from "./flood.ts";
 import { resultOf } from "./wire.ts";
 
-/** Of all that were opened, by the network address that opened them. */
+/** All opened filters, by the network address that opened them. */
 const opened = new Map<string, unknown[]>();
 const PATIENCE_MS = 30_000;
 

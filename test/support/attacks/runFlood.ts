@@ -10,7 +10,7 @@ import { attackerAddress } from "./wire.ts";
 /** Small counts for `npm test`, or the full size. */
 export type Size = "short" | "full";
 
-/** Where a flood begins, and how large it is. */
+/** The beginning of a flood, and its size. */
 interface Start {
 	readonly fixture: AttackFixture;
 	readonly door: Door;
@@ -44,9 +44,9 @@ export interface Flood {
 	/** Requests or connections. Without a full size, another nightly file measures it. */
 	readonly count: { readonly short: number; readonly full?: number };
 	/**
-	 * What it opens stays open, and the honest user is served when all is open. The server can't tell
-	 * whose a connection is before its first request, so a slow one may close the user's while it
-	 * opens.
+	 * All that it opens stays open, and the honest user is served when all is open. The server can't
+	 * know whose a connection is before its first request, so a slow one may close the user's while
+	 * it opens.
 	 */
 	readonly isHeld?: boolean;
 	readonly prepare: (start: Start) => Promise<Prepared> | Prepared;

@@ -101,7 +101,7 @@ test("each bad value is refused by name, with what was expected and an example",
 	}
 });
 
-/** What is missing, or contradicts another setting. */
+/** Settings that are missing, or that contradict another one. */
 const WRONG: readonly (readonly [Readonly<Record<string, string>>, Name, string])[] = [
 	[{ BOOST_SECRET, FALLBACK_URL: "none" }, "RELAY_URL", "is missing"],
 	[{ BOOST_SECRET, RELAY_URL: "http://r" }, "FALLBACK_URL", "is missing"],

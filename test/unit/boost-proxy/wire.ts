@@ -19,9 +19,9 @@ import type { ManualClock } from "../../support/manualClock.ts";
 import { httpText, RawUpstream } from "../../support/upstreams.ts";
 
 /**
- * What an upstream does with a request: a result, an error, or an HTTP answer; "keeps" is what it
- * does by itself; "breaks off" says nothing of whether it has it, "hangs" not even that; "refuses"
- * no connection, so that no byte is sent.
+ * An upstream's response to a request: a result, an error or an HTTP answer. "keeps" is its
+ * default. "breaks off" closes the connection, so it is unknown whether it has the transaction.
+ * "hangs" does not even close it. "refuses" accepts no connection, so that no byte is sent.
  */
 export type Said =
 	| { readonly result: unknown }
@@ -38,7 +38,7 @@ export interface Left extends RpcCall {
 	readonly target: string;
 	/** Names in lower case; those that a client's request has too are left out. */
 	readonly headers: Readonly<Record<string, string>>;
-	/** Of the transaction that is sent, or that the call is about. */
+	/** The hash of the transaction that is sent, or that the call is about. */
 	readonly hash: string;
 	readonly id: unknown;
 	readonly body: string;
@@ -60,8 +60,8 @@ export function refusal(message: string, code = -32000): Said {
 }
 
 /**
- * The server's side of one upstream. By itself it keeps what it is given, and cancels what it is
- * told to.
+ * The server's side of one upstream. By default it keeps all that it receives, and executes
+ * cancels.
  */
 export class FarSide {
 	readonly name: UpstreamName;
@@ -74,11 +74,11 @@ export class FarSide {
 	readonly left: Left[] = [];
 	/** The bodies that have arrived. */
 	readonly arrived: string[] = [];
-	/** What it says to a submission, and to another call. */
+	/** The responses to a submission, and to another call. */
 	onSubmission: Script = () => "keeps";
 	onCall: Script = () => "keeps";
 	readonly #hashOf: (raw: string) => string;
-	/** What was made up for requests that have not arrived, call by call. */
+	/** The prepared responses to requests that have not arrived, call by call. */
 	readonly #said = new Map<object, Answering>();
 	#refuses = false;
 	#server: RawUpstream | null = null;
@@ -220,10 +220,10 @@ export class FarSide {
 	}
 }
 
-/** What each of our requests has. */
+/** The headers that each of our requests has. */
 const USUAL = ["content-type", "user-agent", "accept-encoding", "accept"];
 
-/** What an upstream makes of the calls of one request. */
+/** The calls of one request, and an upstream's responses to them. */
 interface Answering {
 	readonly calls: readonly Left[];
 	readonly said: readonly ReturnType<Script>[];
@@ -293,14 +293,14 @@ export class NearSide extends HttpUpstream {
 		this.#breaker.force(isOut ? "open" : "closed");
 	}
 
-	/** What is under way is cut off, and nothing leaves any more. */
+	/** Cuts off requests under way. Nothing leaves after that. */
 	async end(): Promise<void> {
 		await this.#transport.close();
 		await this.#breaker.stop();
 	}
 }
 
-/** A request as undici makes it, whoever asks for it. */
+/** A request as undici makes it, for any caller. */
 interface Made {
 	readonly origin: string;
 	readonly method: string;
@@ -376,7 +376,7 @@ export class PlayedUpstream extends FarSide {
 		this.#near = new NearSide(this, dialect, clock, options);
 	}
 
-	/** What boost's parts get. */
+	/** The side that boost's parts use. */
 	get near(): NearSide {
 		if (this.#near === null) throw new Error("it is not plugged in");
 		return this.#near;
@@ -398,7 +398,7 @@ export async function playUpstreams(options: {
 	readonly hashOf: (raw: string) => string;
 	readonly clock: ManualClock;
 	readonly dialect: DialectName;
-	/** What the fallback's path is not fit for. */
+	/** By path, the reason why the fallback may not get its transactions; null: it may. */
 	readonly unfitPaths?: UpstreamOptions["unfitPaths"];
 }) {
 	const { hashOf, clock, dialect, unfitPaths } = options;

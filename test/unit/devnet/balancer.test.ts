@@ -24,7 +24,7 @@ after(async () => {
 	for (const end of ends) await end();
 });
 
-/** A server that tells its name, and by /readyz whether it is ready. */
+/** A server that returns its name, and its readiness at /readyz. */
 async function target(name: string, ready: boolean): Promise<Target> {
 	const server: Server = createServer((request, response) => {
 		if (request.url === "/readyz") response.statusCode = one.ready ? 200 : 503;
@@ -59,7 +59,7 @@ async function balanced(...targets: readonly Target[]): Promise<string> {
 	return balancer.url;
 }
 
-/** Who answers a new connection; "" if it is closed. */
+/** The name of the server that answers a new connection; "" if it is closed. */
 async function asked(url: string, path = "/"): Promise<string> {
 	try {
 		return await (await fetch(url + path, { headers: { connection: "close" } })).text();
@@ -68,7 +68,7 @@ async function asked(url: string, path = "/"): Promise<string> {
 	}
 }
 
-/** Who answers so many connections, sorted. */
+/** The names of the servers that answer so many connections, sorted. */
 async function answers(url: string, times: number): Promise<string> {
 	let all = "";
 	for (let i = 0; i < times; i++) all += await asked(url);

@@ -53,7 +53,7 @@ interface Wrong {
 	readonly publicHashes?: readonly string[];
 	readonly mayRevert?: readonly string[];
 	readonly notMined?: string;
-	/** Where the fallback got "0x5". */
+	/** The path on which the fallback got "0x5". */
 	readonly target?: string;
 }
 
@@ -108,7 +108,7 @@ const CASES: readonly (readonly [string, Wrong, RegExp])[] = [
 	[
 		"asked while unavailable",
 		{ sent: [...TRAFFIC, sent("0x7", 300, { attempts: 2 })] },
-		/a relay that is out/,
+		/sent to a relay that is/,
 	],
 	["lost", { notMined: "0x5" }, /1 × acknowledged and not mined/],
 	["seen in the pool", { publicHashes: ["0x2"] }, /1 × in the public mempool/],

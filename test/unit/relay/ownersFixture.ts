@@ -1,5 +1,5 @@
-// Brings the bytes of one transaction to a relay in the name of several clients, and shows what
-// holds for it then.
+// Brings the bytes of one transaction to a relay in the name of several clients, and shows which
+// terms apply to it.
 
 import assert from "node:assert/strict";
 import type { SubmissionPath } from "../../../relay/domain/endpoints.ts";
@@ -13,7 +13,7 @@ export const TX = privateTransaction();
 export const { hash } = TX.tx;
 export const [R, S] = [testAccount(7).address, testAccount(8).address];
 
-/** One client's submission, in short: who, on which path, for whom the refund is. */
+/** One client's submission, in short: the client, the path, the refund recipient and options. */
 export interface Brought {
 	readonly by: string;
 	readonly path?: SubmissionPath;
@@ -51,7 +51,7 @@ export async function bring(fixture: StagesFixture, one: Brought): Promise<void>
 	assert.ok(outcome.outcome === "accepted" || outcome.outcome === "known", JSON.stringify(outcome));
 }
 
-/** What holds, as searchers, builders and the status page would see it. */
+/** The terms that apply, as searchers, builders and the status page would see them. */
 export function holds(fixture: StagesFixture): string {
 	const { owners } = fixture.records.get(hash)?.record ?? TX;
 	const { path, refundRecipient } = termsOf(owners);

@@ -1,6 +1,5 @@
-// Tests cancels by hash and by self-transfer while something is being written and on a failing
-// disk, and which cancels are sent to builders again. What integration/cancel shows on a real relay
-// is not repeated here.
+// Tests cancels by hash and by self-transfer during writes and on a failing disk, and which cancels
+// are sent to builders again. It does not repeat what integration/cancel tests on a real relay.
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
@@ -118,8 +117,8 @@ for (const [way, cancelBy] of WAYS) {
 			assert.equal(await cancel(fixture, tx), false, "once it is archived the sender's key alone counts");
 			assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
 			assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
-			// What came last keeps nothing of the earlier ones any longer, but for the sender's own end
-			// of what addresses had ended.
+			// A later self-transfer keeps no earlier cancel longer. Only the sender's own cancel keeps a
+			// cancel by addresses longer.
 			await fixture.pass(2 * HOUR_MS + (way === HASH ? WEEK_MS : 0));
 			assert.equal(await fixture.pipeline.cancel(bySender), "notPending");
 			assert.deepEqual(await fixture.take(toSelf(2)), [accepted(toSelf(2))]);
@@ -128,8 +127,8 @@ for (const [way, cancelBy] of WAYS) {
 }
 
 /**
- * What is being written when the cancel of the first one comes, whether that fails, and what is
- * true behind both.
+ * The write in progress when the first one's cancel arrives, whether it replaces the first one, and
+ * whether it succeeds. Then the cancel's answer, and the stages after both.
  */
 const WRITING: readonly (readonly [string, boolean, boolean, boolean, readonly (string | undefined)[]])[] = [
 	["it", false, true, true, ["CANCELLED", undefined]],
@@ -139,7 +138,7 @@ const WRITING: readonly (readonly [string, boolean, boolean, boolean, readonly (
 ];
 
 for (const [what, held, ok, isCancelled, stages] of WRITING) {
-	scenario(`while ${what} is written a cancel waits${ok ? "" : ", also if that fails"}`, async (fixture) => {
+	scenario(`a cancel waits while ${what} is written${ok ? "" : ", also if that fails"}`, async (fixture) => {
 		const [tx, fresh] = [soft(), soft(DEAR)];
 		if (held) await fixture.take(tx);
 		fixture.disk.hold = true;
@@ -160,7 +159,7 @@ for (const [what, held, ok, isCancelled, stages] of WRITING) {
 }
 
 scenario(
-	"while nothing can be read only those in memory are cancelled, and of no other is it said that it is not pending",
+	"while nothing can be read, only transactions in memory are cancelled, and no other is reported as not pending",
 	async (fixture) => {
 		const tx = soft();
 		await fixture.take(tx);

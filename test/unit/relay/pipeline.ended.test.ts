@@ -1,5 +1,5 @@
-// Who may submit anew what was cancelled: an end by addresses binds these alone, one by the sender
-// everybody.
+// Tests who may submit a cancelled transaction again: an end by addresses binds only these, and an
+// end by the sender binds everybody.
 
 import assert from "node:assert/strict";
 import { type SubmitOutcome, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
@@ -7,7 +7,7 @@ import { privateTransaction } from "../../support/txFactory.ts";
 import { type Brought, bring, cancelBy, hash, holds, named, offer, R } from "./ownersFixture.ts";
 import { blocks, cancels, DEAR, type StagesFixture, scenario, toSelf } from "./stagesFixture.ts";
 
-/** What ends it, and what each who brings it then is answered, in this order. */
+/** The way it ends, and the answers to clients that bring it afterwards, in this order. */
 const ENDED: readonly (readonly [
 	name: string,
 	end: (fixture: StagesFixture) => Promise<unknown>,
@@ -93,7 +93,7 @@ for (const later of ["at once", "after a restart", "when it is archived"] as con
 }
 
 scenario(
-	"what is submitted anew is of those who want it alone, and keeps what was asked for",
+	"a transaction submitted again belongs only to clients that want it, and keeps what was asked for",
 	async (first) => {
 		await bring(first, { by: "a", path: "fullprivacy", refund: R });
 		await cancelBy(first, "a");

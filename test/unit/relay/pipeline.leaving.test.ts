@@ -40,11 +40,11 @@ for (const path of ["fast", "noreverts", "fullprivacy", "nochecks"] as const) {
 	scenario(
 		`on /${path} a replacement before it is sent reaches no builder; the new one is sent`,
 		async (fixture) => {
-			const [tx, dearer] = [privateTransaction({ path }), privateTransaction({ path, ...DEAR })];
+			const [tx, replacement] = [privateTransaction({ path }), privateTransaction({ path, ...DEAR })];
 			fixture.builders.holding = true;
-			await fixture.take(tx, dearer);
+			await fixture.take(tx, replacement);
 			fixture.builders.leave();
-			assert.deepEqual(fixture.stages(tx, dearer), ["REPLACED", "BROADCAST"]);
+			assert.deepEqual(fixture.stages(tx, replacement), ["REPLACED", "BROADCAST"]);
 			assert.ok(!fixture.builders.take().some((line) => line.startsWith("cancel")));
 		},
 	);

@@ -154,7 +154,7 @@ function holdSimulations(fixture: StagesFixture): () => void {
 	return open;
 }
 
-/** What happens while it is simulated; its stage; what is sent. */
+/** The event while it is simulated, its stage, and the requests to builders. */
 const OVERTAKEN: readonly (readonly [
 	string,
 	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<unknown>,
@@ -189,7 +189,7 @@ for (const [event, happens, stage, sent] of OVERTAKEN) {
 
 for (const [what, silence] of [
 	["can't simulate", { simulates: false, down: false }],
-	["does not tell the account", { simulates: true, down: true }],
+	["does not return the account", { simulates: true, down: true }],
 ] as const) {
 	scenario(`a node that ${what} is asked again a second later, without a block`, async (fixture) => {
 		const first = privateTransaction({ path: "noreverts" });
@@ -203,7 +203,7 @@ for (const [what, silence] of [
 		fixture.disk.finish(true);
 		await submitting;
 		await fixture.quiet();
-		// What has passed for this block stays out.
+		// The one that has passed for this block stays with builders.
 		assert.deepEqual([fixture.builders.take(), fixture.stage(first)], [[], "BROADCAST"]);
 		fixture.nodeSimulates = true;
 		fixture.node.down = false;
@@ -254,7 +254,7 @@ scenario("a resimulated transaction is held once the base fee has risen above it
 	assert.deepEqual(fixture.builders.take().sort(), ["send 0 for 104 to a,b", "send 0 for 104 to a,b"]);
 });
 
-/** One nonce, dearer with each step by ten percent and more. */
+/** One nonce, with fees that rise by ten percent or more at each step. */
 function bid(step: number) {
 	const fee = 10n ** 10n * 2n ** BigInt(step);
 	return privateTransaction({ maxFeePerGas: fee, maxPriorityFeePerGas: fee });
@@ -327,7 +327,7 @@ for (const [held, writes, expected] of WRITES) {
 		}
 		await fixture.block();
 		assert.equal(fixture.builders.take().join(), stages.includes("BROADCAST") ? "send 0 for 102 to a,b" : "");
-		// What was refused for its write may come again.
+		// A transaction that was refused because its write failed may come again.
 		const last = all.at(-1);
 		if (last !== undefined && stages.at(-1) === ".")
 			assert.deepEqual(await fixture.take(last), [accepted(last)]);
@@ -386,7 +386,7 @@ scenario(
 );
 
 scenario(
-	"what was in a block that went before its receipt came is told as exposed, and goes out again",
+	"a transaction in a block that left before its receipt came is reported as exposed, and is sent again",
 	async (fixture) => {
 		const tx = at(0);
 		await fixture.take(tx);
@@ -407,7 +407,7 @@ scenario(
 	},
 );
 
-scenario("a replacement is told at the time when it is on disk", async (fixture) => {
+scenario("a replacement is recorded with the time at which it is on disk", async (fixture) => {
 	const old = at(0);
 	await fixture.take(old);
 	fixture.disk.hold = true;

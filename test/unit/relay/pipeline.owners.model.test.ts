@@ -11,17 +11,17 @@ import { type Brought, cancelBy, hash, holds, offer, R, S, stageOf } from "./own
 import { LIFE_BLOCKS, StagesFixture } from "./stagesFixture.ts";
 
 /**
- * What a model of a few lines says: of each client all that it asked for, and whether it still
- * wants it. It has failed its simulation until it goes out.
+ * A model of a few lines: all that each client asked for, and whether it still wants the
+ * transaction. The transaction fails its simulation until it is sent.
  */
 class Model {
 	readonly asked: Brought[] = [];
-	/** Those who took it back. */
+	/** Clients that cancelled it. */
 	readonly gone = new Set<string>();
 	isOut = false;
 	over: "no" | "for all" | "for these" = "no";
 
-	/** What the client is answered. */
+	/** The answer to the client. */
 	bring(step: Brought): SubmitOutcome["outcome"] {
 		const { by, path = "fast" } = step;
 		if (this.over === "for all" || (this.over === "for these" && this.gone.has(by))) return "known";
@@ -54,7 +54,7 @@ class Model {
 		return `${this.path} ${sharing} ${refund === R ? "R" : refund === S ? "S" : "sender"}`;
 	}
 
-	/** What the client is answered. */
+	/** The answer to the client. */
 	cancel(by: string): CancelOutcome {
 		if (by === "signature") {
 			this.over = "for all";
@@ -75,7 +75,7 @@ const STEPS = fc.oneof(
 		weight: 4,
 		arbitrary: fc.record({
 			by: fc.constantFrom(...NAMES),
-			// One on /nochecks is out at once, which the model leaves to the table.
+			// A transaction on /nochecks is sent at once. The model leaves that to the table.
 			path: fc.constantFrom(
 				...(Object.keys(ENDPOINTS) as SubmissionPath[]).filter((one) => one !== "nochecks"),
 			),

@@ -1,5 +1,5 @@
-// Who owns a transaction whose bytes several clients bring: which path holds, who gets the refund,
-// who ends it, and what of that a restart keeps.
+// Tests the ownership of a transaction whose bytes several clients bring: which path applies, who
+// gets the refund, who ends it, and which of these a restart keeps.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,8 +25,8 @@ import { blocks, LIFE_BLOCKS, STORE_OUT, StagesFixture, scenario } from "./stage
 type Answered = readonly [by: string, answer: CancelOutcome];
 
 /**
- * Who brings what in this order before it goes out; what holds; who cancels in this order, and what
- * each is answered.
+ * The submissions in this order before it is sent, and the terms that apply. Then the cancels in
+ * this order, each with its answer.
  */
 const BEFORE: readonly (readonly [readonly Brought[], holds: string, cancels: readonly Answered[]])[] = [
 	[
@@ -151,7 +151,7 @@ const BEFORE: readonly (readonly [readonly Brought[], holds: string, cancels: re
 		[["a", "cancelled"]],
 	],
 	[[{ by: "a" }, { by: "a", path: "fullprivacy" }, { by: "a" }], "fullprivacy never sender", []],
-	// What a web page sends is nobody's: it can't be taken back by address, by its visitor either.
+	// A web page's transaction has no owner: nobody can cancel it by address, not even its visitor.
 	[
 		[{ by: "page" }],
 		"fast likely sender",
@@ -181,7 +181,7 @@ const BEFORE: readonly (readonly [readonly Brought[], holds: string, cancels: re
 	],
 ];
 
-/** Who brings what in this order once builders have what the first one brought; what holds. */
+/** The submissions in this order, with the first already sent, and the terms that apply. */
 const AFTER: readonly (readonly [readonly Brought[], holds: string])[] = [
 	[[{ by: "a" }, { by: "stranger", path: "fullprivacy" }], "fast never sender"],
 	[[{ by: "a" }, { by: "stranger", path: "noreverts" }], "fast likely sender"],
@@ -215,7 +215,7 @@ async function bringBefore(fixture: StagesFixture, brought: readonly Brought[]):
 }
 
 for (const [brought, held, cancellations] of BEFORE) {
-	scenario(`before it is out: ${named(brought)}: ${held}`, async (first) => {
+	scenario(`before it is sent: ${named(brought)}: ${held}`, async (first) => {
 		let fixture = first;
 		await bringBefore(fixture, brought);
 		assert.equal(holds(fixture), held);
@@ -238,7 +238,7 @@ for (const [brought, held, cancellations] of BEFORE) {
 }
 
 for (const [brought, held] of AFTER) {
-	scenario(`once it is out: ${named(brought)}: ${held}`, async (first) => {
+	scenario(`once it is sent: ${named(brought)}: ${held}`, async (first) => {
 		for (const one of brought) await bring(first, one);
 		assert.equal(holds(first), held);
 		const fixture = await first.restart();
@@ -248,19 +248,19 @@ for (const [brought, held] of AFTER) {
 }
 
 scenario(
-	"the same bytes at the same moment are of both, and each is told when that is on disk",
+	"two clients with the same bytes at the same moment are both owners, and each is answered once that is on disk",
 	async (fixture) => {
 		fixture.disk.hold = true;
 		const [one, other] = [fixture.submit(TX), bring(fixture, { by: "b", path: "noreverts" })];
 		await fixture.quiet();
 		fixture.disk.finish(true);
 		assert.equal((await one).outcome, "accepted");
-		let isTold = false;
+		let isAnswered = false;
 		void other.then(() => {
-			isTold = true;
+			isAnswered = true;
 		});
 		await fixture.quiet();
-		assert.deepEqual([isTold, fixture.disk.waiting > 0], [false, true]);
+		assert.deepEqual([isAnswered, fixture.disk.waiting > 0], [false, true]);
 		fixture.disk.hold = false;
 		fixture.disk.finish(true);
 		await other;
@@ -268,7 +268,7 @@ scenario(
 	},
 );
 
-scenario("whom the store fails is not an owner", async (fixture) => {
+scenario("a client whose write fails is not an owner", async (fixture) => {
 	await fixture.take(TX);
 	fixture.disk.broken = true;
 	await assert.rejects(bring(fixture, { by: "b", path: "fullprivacy" }), STORE_OUT);
@@ -283,7 +283,7 @@ scenario("whom the store fails is not an owner", async (fixture) => {
 });
 
 scenario(
-	"where its first owner is stricter, it is taken from builders and sent as it may be",
+	"if its first owner gets stricter, it is cancelled at builders and sent on the stricter terms",
 	async (fixture) => {
 		await bring(fixture, { by: "a" });
 		assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
@@ -341,7 +341,7 @@ test(`owners are bounded: beyond ${MAX_OWNERS} the strictest path still counts, 
 	assert.equal(record.stage, "CANCELLED");
 });
 
-test("who brought it is in no event, and none of the owners' addresses is kept once it is archived", async () => {
+test("no event names its clients, and none of the owners' addresses is kept once it is archived", async () => {
 	const fixture = new StagesFixture();
 	await bring(fixture, { by: "a" });
 	await bring(fixture, { by: "b", path: "noreverts" });

@@ -47,8 +47,8 @@ async function bring(fixture: StagesFixture, one: Brought, { tx } = TX): Promise
 const softly = (by: string): Brought => ({ by, path: "noreverts", soft: true });
 
 /**
- * Who has brought what, who brings the wallet's cancel, and what that is: free, or a replacement
- * that is mined.
+ * The submissions, the client that brings the wallet's cancel, and the kind of that cancel: free,
+ * or a replacement that is mined.
  */
 const CANCELS: readonly (readonly [readonly Brought[], by: string, "cancels" | "accepted"])[] = [
 	[[softly("a")], "a", "cancels"],
@@ -87,7 +87,7 @@ test("a stranger with a network of addresses keeps nobody from being an owner", 
 	assert.ok(isLive(record.stage), "it lives for the others");
 });
 
-test("of clients with an address each, who came first stays", async () => {
+test("among clients with an address each, the first to come stays", async () => {
 	const fixture = new StagesFixture();
 	for (let i = 1; i <= MAX_OWNERS + 1; i += 1) await bring(fixture, { by: `192.0.2.${i}` });
 	for (const [address, expected] of [

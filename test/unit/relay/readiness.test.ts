@@ -8,7 +8,7 @@ import { coreChecks, readinessChecks } from "../../../relay/readiness.ts";
 import type { CheckResult } from "../../../shared/http/opsRoutes.ts";
 
 const MAX_HEAD_AGE_MS = 60_000;
-const WELL = {
+const HEALTHY = {
 	head: {},
 	misfit: null as string | null,
 	isUnavailable: false,
@@ -19,8 +19,8 @@ const WELL = {
 	isAnswered: true,
 };
 
-/** The checks that fail if all is well except this; the head is as old as it may be. */
-const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly string[]])[] = [
+/** The checks that fail if all but this is healthy and the head is as old as allowed. */
+const ROWS: readonly (readonly [Partial<typeof HEALTHY> | { head: null }, readonly string[]])[] = [
 	[{}, []],
 	[{ head: null }, ["node: the node does not answer"]],
 	[{ isUnavailable: true }, ["node: the node does not answer"]],
@@ -36,7 +36,7 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
 		const { head, misfit, isUnavailable, ageMs, isHeld, trouble, isWritten, isAnswered } = {
-			...WELL,
+			...HEALTHY,
 			...row,
 		};
 		const check = coreChecks({
@@ -76,8 +76,8 @@ test("a clock that is off is noted at the head, which is as ready as it was", as
 });
 
 /**
- * What an edge says of the core's checks: how the core answers, how the search for one goes, and
- * what follows.
+ * An edge's report of the core's checks: the core's answer, the state of the search for a core, and
+ * the results that follow.
  */
 const EDGE_ROWS: readonly (readonly [
 	answer: CheckResult | Error | null,
@@ -103,7 +103,7 @@ const EDGE_ROWS: readonly (readonly [
 	],
 ];
 
-test("an edge says of store and deliveries what the core says, and is well while the next one takes over", async () => {
+test("an edge reports the core's store and delivery checks, and is healthy while the next core takes over", async () => {
 	for (const [answer, search, expected] of EDGE_ROWS) {
 		const run = async () => {
 			if (answer instanceof Error) throw answer;

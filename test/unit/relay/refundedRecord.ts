@@ -8,9 +8,9 @@ import { privateTransaction, testAccount } from "../../support/txFactory.ts";
 export const HOUR_MS = 3_600_000;
 /** When they are seen unless said otherwise, in ms: a full hour. */
 export const BEGIN = 480_000 * HOUR_MS;
-/** Who is paid unless said otherwise. */
+/** The recipient of the payment unless said otherwise. */
 export const RECIPIENT = `0x${"fe".repeat(20)}`;
-/** Who pays. */
+/** The payer. */
 export const OTHER = `0x${"fd".repeat(20)}`;
 
 /**

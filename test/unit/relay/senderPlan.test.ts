@@ -42,8 +42,8 @@ const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: st
 	["fullprivacy", 1, "+", "b"],
 	["maxbackruns", 1, "-", "hold"],
 	["nochecks", 0, "", "abc"],
-	// What the node can't simulate goes out where a revert is allowed, and so does what stands behind
-	// it there.
+	// A transaction that the node can't simulate is sent where a revert is allowed, and so is one
+	// behind it there.
 	["fast", 1, "?", "abc?"],
 	["maxbackruns", 1, "?", "abc?"],
 	["noreverts", 1, "?", "hold"],
@@ -60,7 +60,7 @@ const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: st
 	["noreverts+", 1, "+", "abc"],
 	["noreverts+", 1, "-", "hold"],
 	["fullprivacy+", 1, "-", "hold"],
-	// What was not simulated at all (the node had no time) is not sent.
+	// A transaction that was not simulated at all (the node had no time) is not sent.
 	["fast", 1, "", "behindHeld"],
 	// A held one keeps its nonce: all behind it wait, on whatever path.
 	["fast fast noreverts", 3, "+++", "abc abc abc"],
@@ -71,8 +71,8 @@ const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: st
 	["fast+ fast+ noreverts+", 3, "+++", "abc abc abc"],
 	["fast+ fast fast+", 2, "++", "abc abc abc"],
 	["fast+ maxbackruns+", 0, "", "abc abc"],
-	// What has passed goes on being sent though it would revert now; of what is behind it nothing is
-	// known.
+	// A transaction that has passed is still sent though it would revert now. Nothing is known of
+	// those behind it.
 	["fast+ noreverts+", 2, "-", "abc behindUnchecked"],
 	// Those on /nochecks go out at once; a simulated one behind them waits until they are mined, and
 	// all behind it.

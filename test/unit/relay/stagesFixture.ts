@@ -29,26 +29,26 @@ import { FakeDisk } from "./fakeDisk.ts";
 
 export const LIFE_BLOCKS = 25;
 const GWEI = 1_000_000_000n;
-/** Who sends what is of nobody else. */
+/** The sender of all transactions that name no other. */
 export const SENDER = testAccount(0).address;
 /** Fees that replace whatever has others. */
 export const DEAR = { maxFeePerGas: 2_000n * GWEI, maxPriorityFeePerGas: 1_000n * GWEI };
 
-/** Tells a scenario on a fixture of its own; it fails too where a fault of ours was logged. */
-export function scenario(name: string, tell: (fixture: StagesFixture) => Promise<void>): void {
+/** Runs a scenario on a fixture of its own. It also fails if a fault of ours was logged. */
+export function scenario(name: string, run: (fixture: StagesFixture) => Promise<void>): void {
 	test(name, async () => {
 		const fixture = new StagesFixture();
-		await tell(fixture);
+		await run(fixture);
 		assert.deepEqual(fixture.faults, []);
 	});
 }
 
-/** So many empty blocks come. */
+/** Adds `count` empty blocks. */
 export async function blocks(fixture: StagesFixture, count: number): Promise<void> {
 	for (let i = 0; i < count; i += 1) await fixture.block();
 }
 
-/** One that a self-transfer with its nonce takes back. */
+/** A transaction that a self-transfer with its nonce cancels. */
 export function soft(options: TxOptions & Partial<PrivateTransaction> = {}): PrivateTransaction {
 	return privateTransaction({ path: "noreverts", softCancellations: true, ...options });
 }
@@ -58,7 +58,7 @@ export function toSelf(value: number | bigint = 0): PrivateTransaction {
 	return privateTransaction({ to: SENDER, gasLimit: 21_000, value, maxFeePerGas: 2n * GWEI });
 }
 
-/** A cancel by hash by who submitted it. */
+/** Cancels it by hash, as the client that submitted it. */
 export async function cancel(
 	fixture: StagesFixture,
 	{ tx, submitterAddress }: PrivateTransaction,
@@ -74,13 +74,13 @@ export const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({
 export const known = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "known", hash: tx.hash });
 export const cancels = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "cancels", hash: tx.hash });
 
-/** What builders were told, as one line each: `send 1 for 101 to a,b` is nonce 1 for block 101. */
+/** The requests to builders, one line each: `send 1 for 101 to a,b` is nonce 1 for block 101. */
 class FakeBuilders implements Broadcaster {
 	readonly lines: string[] = [];
 	leastWaiting = 0;
 	/** If set, what is sent waits until {@link leave} is called. */
 	holding = false;
-	/** Who was sent what, by hash. */
+	/** The builders that each transaction was sent to, by hash. */
 	readonly #out = new Map<string, Set<string>>();
 	readonly #waiting = new Map<string, () => void>();
 
@@ -99,7 +99,7 @@ class FakeBuilders implements Broadcaster {
 		});
 		if (!this.holding) this.leave();
 	};
-	/** What waits leaves for the builders. */
+	/** Sends all that waits to the builders. */
 	leave(): void {
 		const waiting = [...this.#waiting.values()];
 		this.#waiting.clear();
@@ -135,7 +135,7 @@ class FakeNode {
 	/** Hashes whose receipts are of a block that is not followed. */
 	readonly otherFork = new Set<string>();
 	down = false;
-	/** So many reads of accounts fail first. */
+	/** How many reads of accounts fail first. */
 	failures = 0;
 	/** How often it was asked about an account. */
 	asked = 0;
@@ -164,7 +164,7 @@ class FakeNode {
 	}
 }
 
-/** What a client is told where the store fails. */
+/** The error that a client receives where the store fails. */
 export const STORE_OUT = {
 	kind: "internal",
 	message: "internal error: the store is unavailable, try again",
@@ -172,7 +172,7 @@ export const STORE_OUT = {
 };
 
 export interface BlockOptions {
-	/** Of ours, what is in it. */
+	/** Our transactions in it. */
 	readonly mined?: readonly PrivateTransaction[];
 	/** Accounts that others' transactions in it raised to a nonce. */
 	readonly used?: Readonly<Record<string, bigint>>;
@@ -201,14 +201,14 @@ export class StagesFixture {
 	/** Faults of ours that were logged. */
 	readonly faults: string[] = [];
 	readonly records: RecordsReader;
-	/** What is on the disk. */
+	/** The transactions on the disk. */
 	readonly store: TransactionDisk;
 	readonly transactions: Transactions;
 	readonly background: Background;
 	readonly runner: SenderRunner;
 	readonly pipeline: Pipeline;
 	readonly loop: BlockLoop;
-	/** Hashes of what fails its simulation now, and what was simulated last, as nonces. */
+	/** Hashes that fail their simulation now, and the nonces that were simulated. */
 	readonly failing = new Set<string>();
 	readonly simulated: string[] = [];
 	nodeSimulates = true;
@@ -307,7 +307,7 @@ export class StagesFixture {
 		return outcomes;
 	}
 
-	/** The next block, worked off with all that follows. */
+	/** Adds the next block, and waits until it is processed with all that follows. */
 	async block(options: BlockOptions = {}): Promise<void> {
 		const { reverted = [] } = options;
 		for (const { transactions } of reverted) {
@@ -319,13 +319,13 @@ export class StagesFixture {
 		await this.work([this.#next(options)], reverted);
 	}
 
-	/** So long nothing happens, by the chain's time and the machine's; then a block comes. */
+	/** Adds a block `ms` later, by the chain's time and the machine's. Nothing happens before. */
 	async pass(ms: number): Promise<void> {
 		await this.clock.advance(ms);
 		await this.block({ after: ms / 1000 });
 	}
 
-	/** Where it stands; of what is archived, as it was kept. */
+	/** The stage, or for an archived transaction the stage that was kept. */
 	async stageOrKept(transaction: PrivateTransaction): Promise<string | undefined> {
 		return this.stage(transaction) ?? (await this.store.archived(transaction.tx.hash))?.stage;
 	}

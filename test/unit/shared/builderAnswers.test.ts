@@ -1,4 +1,4 @@
-// What builders answered, in words.
+// Builders' answers, in words.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

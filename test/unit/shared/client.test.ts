@@ -98,7 +98,7 @@ const PAGES: readonly (readonly [boolean, string, Readonly<Record<string, string
 	[false, "relay.example", { ...CROSS, origin: "chrome-extension://0" }],
 ];
 
-test("another's web page is known by what browsers tell of it", () => {
+test("recognises another site's web page by the headers that browsers send", () => {
 	for (const [expected, host, headers] of PAGES)
 		assert.equal(isOthersPage({ host, ...headers }), expected, `${host} ${JSON.stringify(headers)}`);
 });
@@ -182,7 +182,7 @@ test("a client is an IPv4 address or an IPv6 /56 network", () => {
 	for (const [address, network] of rows) assert.equal(clientOf(address), network);
 });
 
-test("origins of web pages are told from those of extensions and wallets", () => {
+test("distinguishes origins of web pages from those of extensions and wallets", () => {
 	const rows: [string | null, boolean][] = [
 		[null, false],
 		["", false],

@@ -1,5 +1,5 @@
-// What a script prints for --help and for arguments that it does not know, with the exit code, and
-// what it reads from good ones.
+// The text that a script prints for --help and for unknown arguments, with the exit code. And the
+// values that it reads from valid ones.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -14,7 +14,7 @@ const WITH_OPTION = {
 } as const;
 const WITH_OPERAND = { ...PLAIN, operand: ["<hash>", "32 bytes as 0x hex"], wrongCode: 2 } as const;
 
-/** What `read` returns and prints, and the exit code that it sets. */
+/** The value that `read` returns, the text that it prints, and the exit code that it sets. */
 function printed(t: TestContext, read: () => unknown) {
 	const text = { stdout: "", stderr: "" };
 	for (const name of ["stdout", "stderr"] as const)

@@ -1,4 +1,4 @@
-// What is cut out of other servers' words, and what must stay in them, as tables.
+// Tables of the texts that are cut out of other servers' words, and of those that must stay.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -13,7 +13,7 @@ import { ROOT } from "../../support/documents.ts";
 const [LOOSE, PACKED, OTHER] = ["a1", "b2", "c3"].map((two) => two.repeat(20)) as [string, string, string];
 const PACKED_REFS = `# pack-refs with: peeled fully-peeled sorted\n${OTHER} refs/heads/mainly\n${PACKED} refs/heads/main\n`;
 
-/** What is in the folder by path, and the commit. */
+/** The files of the folder by path, and the commit. */
 const LAYOUTS: Readonly<Record<string, readonly [files: Readonly<Record<string, string>>, commit: string]>> =
 	{
 		"a branch": [
@@ -57,13 +57,13 @@ for (const [name, [files, commit]] of Object.entries(LAYOUTS)) {
 			writeFileSync(join(folder, path), text);
 		}
 		assert.equal(commitOf({}, join(folder, "app")), commit);
-		// What is there counts, whatever an environment says.
-		const told = commit === "unknown" ? PACKED : commit;
-		assert.equal(commitOf({ SOURCE_VERSION: PACKED }, join(folder, "app")), told);
+		// A commit in the folder takes precedence over the environment.
+		const expected = commit === "unknown" ? PACKED : commit;
+		assert.equal(commitOf({ SOURCE_VERSION: PACKED }, join(folder, "app")), expected);
 	});
 }
 
-test("without git the image's build or Heroku tells it, and what is no commit is not shown", () => {
+test("without git, takes it from the image's build or Heroku, and shows no text that is not a commit", () => {
 	const nowhere = join(tmpdir(), "leeward-no-such-folder");
 	for (const name of ["SOURCE_VERSION", "HEROKU_BUILD_COMMIT", "HEROKU_SLUG_COMMIT"]) {
 		assert.equal(commitOf({ [name]: ` ${LOOSE.toUpperCase()}\n` }, nowhere), LOOSE, name);

@@ -1,5 +1,5 @@
 // Well-formed bids and bundles that can't be accepted, with their exact answers, at a head of 3 and
-// beside pending targets. Those that must not be told apart have one answer.
+// beside pending targets. Those that must be indistinguishable have one answer.
 
 import {
 	BIDDERS,
@@ -32,7 +32,7 @@ export const HIDDEN = {
 	"one behind a gap": ["/maxbackruns", signedBy(6, { value: 1n, nonce: 2 })],
 } as const;
 
-/** Of an account that has no other transaction. */
+/** A backrun of an account that has no other transaction. */
 const good = backrunBy(10, 1_000n);
 
 const block = (number: bigint | number): string => `0x${number.toString(16)}`;
@@ -127,7 +127,7 @@ const TRANSACTIONS: readonly CallRow[] = [
 	),
 ];
 
-/** Of 100,000 gas at 20 gwei. */
+/** The cost of 100,000 gas at 20 gwei. */
 const COST = 100_000n * 20_000_000_000n;
 const NOTHING = refusal("PAYS_NOTHING", `backrun pays nothing to the fee recipient ${COINBASE}`);
 const nonce = (is: string, next: number, tx: number): WireError =>

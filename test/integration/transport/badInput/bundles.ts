@@ -1,4 +1,4 @@
-// Malformed bundles, bids and cancels, with their exact answers. What is wrong only beside a
+// Malformed bundles, bids and cancels, with their exact answers. Input that is wrong only beside a
 // pending transaction or a chain is tested elsewhere.
 
 import { type CallRow, invalid, refusedCalls } from "./fixture.ts";
@@ -192,7 +192,7 @@ const bid = { ...plain, body: [{ hash: TARGET }, { tx: TX, canRevert: false }] }
 const whole = refused("mev_sendBundle", (params) => params as unknown[]);
 /** A good bundle but for these keys. */
 const share = refused("mev_sendBundle", (keys) => [{ ...plain, ...(keys as object) }]);
-/** A good bundle but for one key, whose name begins what is told. */
+/** A good bundle but for one key, whose name begins the error. */
 const having = (key: string) => {
 	const rows = refused("mev_sendBundle", (value) => [{ ...plain, [key]: value }]);
 	return (what: string, values: Named) => rows(`bundle.${key}${what}`, values);
@@ -292,10 +292,7 @@ const BODY: readonly CallRow[] = [
 ];
 
 const validity = having("validity");
-/**
- * Refunds of a good bundle of three, and of a good bid; what is told is of the path
- * `bundle.validity.refund`.
- */
+/** Refunds of a good bundle of three, and of a good bid; errors are at `bundle.validity.refund`. */
 const refunds = (bundle: object) => {
 	const rows = refused("mev_sendBundle", (refund) => [{ ...bundle, validity: { refund } }]);
 	return (what: string, values: Named) => rows(`bundle.validity.refund${what}`, values);

@@ -74,7 +74,7 @@ export function invalid(what: string): WireError {
 	return { code: -32602, message: `invalid params: ${what}` };
 }
 
-/** Calls of one method that are told the same, their params by the rows' names. */
+/** Calls of one method that get the same error, their params by the rows' names. */
 export function refusedCalls(
 	method: string,
 	error: WireError,
@@ -185,8 +185,8 @@ export interface Standing {
 const THOUSAND_ETHER = 10n ** 21n;
 
 /**
- * Sets balances, nonces and code, before the relay hears of the accounts: it remembers them until
- * the next head.
+ * Sets balances, nonces and code, before the relay reads the accounts: it remembers them until the
+ * next head.
  */
 export async function prepareAccounts(
 	chain: DevChain,
@@ -276,7 +276,7 @@ export function requestOf({ name, method, params }: CallRow): object {
 	return { jsonrpc: "2.0", id: name, method, params };
 }
 
-/** What a call row is answered, as JSON. */
+/** The answer to a call row, as JSON. */
 export function expectedAnswer({ name, error, result }: CallRow): unknown {
 	return error === undefined ? success(name, result) : { jsonrpc: "2.0", id: name, error };
 }

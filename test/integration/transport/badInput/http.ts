@@ -78,7 +78,7 @@ export const BROKEN_HTTP_ROWS: readonly BytesRow[] = [
 	}),
 	...bytes(TOO_LONG, {
 		"an announced body of 10 MB that never comes": post([HUGE]),
-		"an announced body of 10 MB whose sender waits to be told": post([HUGE, WAITS]),
+		"an announced body of 10 MB whose sender waits for a go-ahead": post([HUGE, WAITS]),
 		"chunks without an end": ENDLESS,
 	}),
 	{ name: "no Host", bytes: "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", status: 400 },
@@ -95,7 +95,7 @@ export const BROKEN_HTTP_ROWS: readonly BytesRow[] = [
 		...{ name: head.replace("\r\n", ", "), bytes: `${head}\r\n\r\n`, status: 204 },
 		headers: { allow: "GET, HEAD, POST, OPTIONS" },
 	})),
-	// What HAProxy asks unless told otherwise.
+	// HAProxy's request by default.
 	{
 		...{ name: "OPTIONS / without a Host", bytes: "OPTIONS / HTTP/1.0\r\n\r\n", status: 204 },
 		headers: { allow: "GET, HEAD, POST, OPTIONS" },
@@ -184,7 +184,7 @@ const TYPES: readonly HttpRow[] = [
 		...["APPLICATION/JSON", "Application/JSON; Charset=UTF-8", "application/json;charset=utf-8"],
 		...["application/json ;  charset = utf-8", "application/json;", 'application/json\t; charset="utf-8"'],
 		...["application/json-rpc", "Application/JSON-RPC;charset=utf-8", "application/jsonrequest"],
-		// What fetch sends of a header that is given in two spellings.
+		// The value that fetch sends for a header that is given in two spellings.
 		"application/json, application/json",
 	].map((type) => good(`content type ${type}`, typed(type))),
 	good("an empty content type", typed("")),

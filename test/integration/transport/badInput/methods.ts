@@ -180,7 +180,7 @@ const cancelled = (name: string, params: readonly unknown[]): CallRow => ({
 const SIGNATURE_PARAM = "signature: expected a signature of 65 bytes as 0x hex";
 const BY_NOBODY =
 	"signature: expected one over Cancel(bytes32 transaction) on chain 31337, with r, s and v in range";
-/** Of somebody, whatever was signed: r is the x of the curve's generator. */
+/** A signature of somebody, whatever was signed: r is the x of the curve's generator. */
 const SIGNED = `0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798${"1".padStart(64, "0")}1b`;
 
 const CANCEL: readonly CallRow[] = [
@@ -247,7 +247,7 @@ const STATUSES: readonly CallRow[] = [
 	),
 ];
 
-/** Nodes refuse to read these at all, which must not look as if the node were out. */
+/** Nodes refuse to read these at all, which must not look as if the node were down. */
 const NOT_UNICODE = "params: expected well-formed Unicode";
 
 const PASSED: readonly CallRow[] = [
@@ -269,7 +269,7 @@ export const METHOD_PARAM_ROWS: readonly CallRow[] = [
 /** An account that nobody funds: after all rows it must still have nothing. */
 export const VICTIM = `0x${"c0de".repeat(10)}`;
 
-/** What to call in the place of these. */
+/** Hints at the method to call in the place of these. */
 const HINTS: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
 	eth_sendPrivateRawTransaction: "use eth_sendRawTransaction [raw]",
 	eth_cancelPrivateTransaction: "use eth_cancelTransaction [hash]",
@@ -332,7 +332,7 @@ function websocketOnly(method: string, params: readonly unknown[] = []): CallRow
 	return { ...refused(method, params), error: { code: -32601, message } };
 }
 
-/** What would change the chain, steal, or show the mempool if it reached anvil. */
+/** Calls that would change the chain, steal, or show the mempool if they reached anvil. */
 const DANGEROUS: readonly CallRow[] = [
 	refused("anvil_setBalance", [VICTIM, "0xffffffffffffffff"]),
 	refused("hardhat_setBalance", [VICTIM, "0xffffffffffffffff"]),

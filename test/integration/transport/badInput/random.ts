@@ -1,6 +1,6 @@
-// What the random requests are made of and how each may be answered, written from JSON-RPC 2.0 and
-// the chain's rules and apart from the relay's code: good calls for the mutations to damage, and
-// transactions of random and extreme values.
+// The material of the random requests and the answers that each may get, written from JSON-RPC 2.0
+// and the chain's rules and apart from the relay's code: good calls for the mutations to damage,
+// and transactions of random and extreme values.
 
 import assert from "node:assert/strict";
 import type { SeededRandom } from "../../../support/seededRandom.ts";
@@ -11,7 +11,7 @@ const ACCOUNT = testAccount(5_000);
 const ADDRESS = ACCOUNT.address;
 const HASH = `0x${"ab".repeat(32)}`;
 const KEY = `0x${"00".repeat(31)}01`;
-/** Of type 4 too; those with blobs are long and only shaken now and then. */
+/** Transactions without blobs; those with blobs are long and only shaken now and then. */
 const RAW = ([0, 1, 2, 4] as const).map((type) => hex(rawTransaction({ type, by: ACCOUNT, data: "c0ffee" })));
 
 const call = (id: unknown, method: string, ...params: unknown[]) => ({ jsonrpc: "2.0", id, method, params });
@@ -167,7 +167,7 @@ interface RandomSubmission {
 	readonly account: TestAccount;
 	readonly standing: { readonly balance: bigint; readonly nonce: number };
 	readonly options: TxOptions;
-	/** Why it must be refused: one of these must be told. Empty where it must be taken. */
+	/** Why it must be refused: the answer must give one of these. Empty if it must be accepted. */
 	readonly reasons: readonly string[];
 }
 
@@ -210,7 +210,7 @@ export function randomSubmission(random: SeededRandom, index: number): RandomSub
 	return { account, standing, options, reasons: reasonsAgainst(options, standing) };
 }
 
-/** Every rule that is broken; one of them is told. */
+/** Every rule that is broken; the answer gives one of them. */
 function reasonsAgainst(options: TxOptions, standing: RandomSubmission["standing"]): string[] {
 	const { type = 2, chainId = CHAIN_ID, to } = options;
 	const nonce = BigInt(options.nonce ?? 0);

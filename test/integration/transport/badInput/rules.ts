@@ -51,7 +51,7 @@ export function refused(
 
 const wrongChain = (name: string, tx: TxOptions, have: bigint): Rule =>
 	refused("WRONG_CHAIN", name, tx, `invalid chain id for signer: have ${have} want 31337`);
-/** Of a sender whose next nonce is `next`. */
+/** The refusal for a sender whose next nonce is `next`. */
 const wrongNonce = (
 	is: "LOW" | "HIGH",
 	name: string,
@@ -76,7 +76,7 @@ const gasCap = (name: string, gasLimit: bigint | number, type: TransactionType =
 const notEoa = (name: string, code: string, type: TransactionType = 2): Rule =>
 	refused("SENDER_NOT_EOA", name, { type }, "sender not an eoa: address SENDER has code", { code });
 
-/** What is just within a rule; it waits for a lower base fee unless its fees are told. */
+/** A transaction just within a rule; it waits for a lower base fee unless its fees are given. */
 export function taken(name: string, tx: TxOptions, standing: Standing = {}): Rule {
 	return { name: `${name} is taken`, tx: { ...WAITING, ...tx }, refusal: null, standing };
 }

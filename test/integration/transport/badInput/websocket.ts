@@ -135,7 +135,7 @@ const going = (content: string | readonly number[], final = true): Buffer =>
 const LIMIT = 2n * 1024n * 1024n;
 const MIB = " ".repeat(1 << 20);
 
-/** What is sent behind the upgrade, by the code with which the connection is closed for it. */
+/** Frames sent behind the upgrade, by the code with which the connection is closed for them. */
 export const FRAME_ROWS: ReadonlyMap<number, Readonly<Record<string, readonly Buffer[]>>> = new Map([
 	[
 		1002,

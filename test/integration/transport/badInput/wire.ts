@@ -5,11 +5,11 @@ import { Readable } from "node:stream";
 import { Client, type Dispatcher } from "undici";
 import { type RawAnswer, RawConnection } from "../../../support/clients.ts";
 
-/** What is sent. */
+/** A request to send. */
 export interface WireRequest {
-	/** POST unless said. */
+	/** POST by default. */
 	readonly verb?: string;
-	/** "/" unless said. */
+	/** "/" by default. */
 	readonly path?: string;
 	/** `content-type: application/json` is added where a body is sent and it is not named. */
 	readonly headers?: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export interface WireRequest {
 	readonly chunked?: boolean;
 }
 
-/** What came back; header names in lower case. */
+/** The answer; header names in lower case. */
 export type WireResponse = RawAnswer;
 
 /** No answer within this many ms is a hang: every deadline of relay and boost is shorter. */

@@ -1,6 +1,6 @@
-// What two boosts had of one transaction becomes one row, by a table: whose it is, and where it
-// must still be cancelled. And of two transactions of one nonce the last counts, except where an
-// upstream has both.
+// Merges two boost instances' rows of one transaction into one, by a table: its owners, and the
+// upstreams that must still cancel it. The last of two transactions with one nonce counts, except
+// where an upstream has both.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -24,8 +24,8 @@ const ended = (how: Ending, cancelAt: readonly UpstreamName[] = []): Row =>
 const settled = (how: Ending): Row => stripRow(ended(how));
 
 /**
- * `cancelAt`: of ended ones; `holders`: of live ones. `theirs`: the other boost's row holds all of
- * it.
+ * `at`: the pending cancels of an ended row, the holders of a live one. `theirs`: the row of the
+ * other instance has all of it.
  */
 const CASES: readonly (readonly [
 	what: string,
@@ -88,7 +88,7 @@ for (const [what, own, other, expected] of CASES) {
 	});
 }
 
-test("all owners of both own it, the relay is told, and it was acknowledged if one of them did", () => {
+test("a merged row has the owners of both, notifies the relay, and is acknowledged if one of them was", () => {
 	const asked = { path: "noreverts", search: "", softCancellations: true, address: "198.51.100.1" } as const;
 	const other: Row = {
 		...live("has"),

@@ -22,7 +22,7 @@ test("new requests wait for the probe; if it fails they are not sent, and those 
 	assert.deepEqual(fixture.trips, ["silence"]);
 	assert.ok(
 		newcomers.every(({ result }) => result === null),
-		"they are told that nothing was sent",
+		"they report that nothing was sent",
 	);
 	assert.ok(
 		hanging.every(({ abort }) => abort?.isAborted),
@@ -111,7 +111,7 @@ test("if only submissions hang, sixteen are sent, and when it opens all of them 
 	assert.deepEqual(fixture.trips, ["silence"]);
 	assert.ok(hanging.every(({ abort }) => abort?.isAborted));
 	assert.ok(newcomers.every(({ result }) => result === null));
-	assert.deepEqual(fixture.changes, ["open"], "whoever listens hears of it");
+	assert.deepEqual(fixture.changes, ["open"], "listeners are notified");
 });
 
 for (const isFound of [true, false]) {

@@ -1,5 +1,5 @@
-// What opens a breaker, how probes close it, relapses, and forced states. Stalls are in
-// breaker.stalls.test.ts.
+// The faults that open a breaker, the probes that close it, relapses, and forced states. Stalls are
+// in breaker.stalls.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ const KINDS = ["submission", "read"] as const;
 /** Faults that count in a row wherever they come from; time-outs have their own tests. */
 const CHARGED = ["reset", "httpStatus", "notJsonRpc", "wrongHash"] as const;
 
-/** What it is that brought it to this. */
+/** The breaker's state, the trips so far, and its status. */
 const now = ({ breaker, trips }: BreakerFixture) =>
 	`${breaker.state} ${trips.join()} ${JSON.stringify(breaker.status())}`;
 

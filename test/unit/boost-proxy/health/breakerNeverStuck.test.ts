@@ -93,7 +93,7 @@ async function take(fixture: BreakerFixture, open: Attempt[], one: Step): Promis
 	await fixture.clock.advance(0);
 }
 
-/** What must hold after each step, whatever it was. */
+/** Checks the rules that hold after every step. */
 async function check(fixture: BreakerFixture, what: string): Promise<void> {
 	const { breaker } = fixture;
 	const status = breaker.status();
@@ -126,8 +126,8 @@ test("after any events, with a healthy upstream it closes within a bounded time"
 			}
 			openings += fixture.trips.length;
 
-			// Healthy from here on; an operator who has forced a state says auto. What hung is at its
-			// end.
+			// The upstream is healthy from here on. An operator who has forced a state says auto. Hanging
+			// attempts end.
 			fixture.found = "ok";
 			fixture.probeMs = TIMES.probeTimeoutMs / 5;
 			fixture.breaker.force(null);

@@ -119,7 +119,7 @@ test("a head that does not come in time is the node's fault only where /readyz c
 
 const NOT_OF_A_RELAY = "its /readyz is a 503 from the proxy in front of it, which has no ready relay";
 
-test("what the relay says of itself is told with each probe, as short text", async () => {
+test("each probe reports the relay's own reason, as short text", async () => {
 	const { transport, probe, said } = relayFixture();
 	const { readyz } = transport.answers;
 	for (const [body, expected] of [
@@ -152,7 +152,7 @@ test("what the relay says of itself is told with each probe, as short text", asy
 	}
 	transport.answers.readyz = readyz as TransportResult;
 	await probe(false);
-	assert.equal(said.at(-1), null, "it is well again");
+	assert.equal(said.at(-1), null, "it is healthy again");
 });
 
 test("a head too far behind the reference is stale; without a reference none is", async () => {

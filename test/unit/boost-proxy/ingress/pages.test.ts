@@ -1,4 +1,4 @@
-// What boost's home page says of its paths is what the relay's says of the same ones.
+// Boost's home page describes its paths as the relay's describes the same ones.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

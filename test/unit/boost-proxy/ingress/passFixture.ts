@@ -56,9 +56,9 @@ export class PlayedBreaker implements Breaker {
 export const VIA = "1.1 boost-0123456789abcdef";
 
 export interface PassFixtureOptions {
-	/** What the relay does with a request. */
+	/** Answers requests to the relay. */
 	readonly relay?: RequestListener;
-	/** Instead of the played one. */
+	/** The URL of another relay, instead of the played one's. */
 	readonly relayUrl?: string;
 	readonly boostSecret?: string;
 	readonly trustProxy?: number;

@@ -1,5 +1,5 @@
-// How high the chain is, as clients are told: no upstream can be more slots ahead of the relay's
-// last head than have passed.
+// The chain height that is reported to clients: no upstream can be further ahead of the relay's
+// last head than the slots that have passed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

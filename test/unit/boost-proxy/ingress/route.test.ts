@@ -21,7 +21,7 @@ const RELAYS = { method: "eth_callBundle", params: [] };
 const SENT = { method: "eth_sendRawTransaction", params: ["0x12"] };
 const FAULTY = { method: 7 };
 
-/** What is expected in words: whom it goes to, and how many of its calls. */
+/** `route`: the expected destination in words, and the number of calls that go there. */
 const ROWS: readonly (readonly [name: string, body: unknown, facts: Partial<Facts>, route: string])[] = [
 	["a read", READ, {}, "forward 1"],
 	["a read while the relay is down", READ, { isRelayUnavailable: true }, "forward 1"],

@@ -153,7 +153,7 @@ test("damaged records are left out and logged; the others are read", async () =>
 		error: (message: string, fields?: object) => errors.push(`${message} ${JSON.stringify(fields)}`),
 	};
 	const again = await openedVerbs({ ttlMs: TTL_MS }, { kv: disk, clock: new ManualClock(), log });
-	// What it was before the record that is damaged counts.
+	// The state before the damaged record counts.
 	assert.deepEqual(
 		[...again.open()].map(({ hash }) => hash),
 		[1, 3, 5].map(hashOf),

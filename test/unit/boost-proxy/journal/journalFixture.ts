@@ -86,7 +86,7 @@ export async function reopened(disk: FakeDisk, options: Partial<RowLimits> = {})
 	return fixture(options, copy);
 }
 
-/** What a restart must bring back of some hashes. */
+/** The contents of some hashes that a restart must restore. */
 export function contents(journal: RowVerbs, hashes: readonly string[]) {
 	return Promise.all(
 		hashes.map(async (hash) => {
@@ -135,7 +135,7 @@ function endedRow(row: Row): EndedRow {
 	return { hash, from, nonce, path, address, ending: desired, endedAt, cancelAt: cancelsPendingAt(row) };
 }
 
-/** What lies in a store, opened. */
+/** The contents of a store, opened. */
 export async function openedVerbs(
 	limits: RowLimits,
 	dependencies: Omit<RowsDependencies, "chainTime"> & Partial<RowsDependencies>,
@@ -224,7 +224,7 @@ export class RowVerbs {
 		this.rows.change(hash, change);
 	}
 
-	/** What was acknowledged stays so. */
+	/** An acknowledged row stays acknowledged. */
 	settle(hash: string, acknowledged: boolean): Promise<void> {
 		const isFirst = this.#begun.delete(hash);
 		return this.#change(hash, (row) => {

@@ -1,5 +1,6 @@
-// What a boost instance does when its database gives no answer: it carries on if there was no other
-// instance when it last answered, else it throws, so that nobody acts as if the others had nothing.
+// A boost instance whose database gives no answer. It carries on if there was no other instance
+// when the database last answered. Else it throws, so that no caller acts as if the others had
+// nothing.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -25,7 +26,7 @@ class FakeDatabase implements StoreParts {
 	/** Whether look-ups by hash alone fail. */
 	failsLookups = false;
 	others_: readonly OtherPart[] = [];
-	/** What was asked, in order. */
+	/** The names of the calls so far, in order. */
 	readonly asked: string[] = [];
 
 	others = () => this.#answer("others", this.others_);
@@ -87,7 +88,10 @@ async function answers({ parts, clock }: Started): Promise<Record<string, unknow
 	for (const [name, ask] of Object.entries(QUESTIONS)) {
 		const asking = ask(parts).catch((thrown: unknown) => {
 			assert.ok(thrown instanceof UnknownElsewhereError, `${name}: ${thrown}`);
-			assert.match(thrown.message, /^the database did not answer, so it is not known whether another boost/);
+			assert.match(
+				thrown.message,
+				/^the database did not answer, so it is not known whether another boost instance has /,
+			);
 			return "unknown";
 		});
 		await clock.advance(1);

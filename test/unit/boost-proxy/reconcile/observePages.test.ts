@@ -29,7 +29,7 @@ outage(
 		assert.equal(fallback.pagesAsked.length, 14, "the others once, and none of what the relay holds too");
 		await clock.advance(3 * SLOT_MS);
 		for (let n = 1; n <= 14; n += 1) assert.equal(endingOf(fixture, hashOf(n)), null);
-		assert.deepEqual(fallback.hashes, [hashOf(1)], "what it calls cancelled is handed over again");
+		assert.deepEqual(fallback.hashes, [hashOf(1)], "one that it calls cancelled is sent to it again");
 	},
 );
 

@@ -46,7 +46,7 @@ scenario("each stage of the relay", async (fixture) => {
 	}
 	const taken = ["CANCELLED", "REPLACED"].map((stage) => both.get(stage));
 	await clock.advance(100);
-	assert.deepEqual(fallback.asked("eth_cancelTransaction"), taken, "the other holder is told");
+	assert.deepEqual(fallback.asked("eth_cancelTransaction"), taken, "the other holder receives the cancel");
 	assert.deepEqual([...journal.pendingCancels()], []);
 	fallback.isOut = true;
 	await clock.advance(2_000);

@@ -1,5 +1,5 @@
-// What is done for a client's request as a table: where its transaction goes next after what came
-// of it so far, and who is told of its cancel.
+// The actions for a client's request, as a table: the next upstream for its transaction after the
+// results so far, and the upstreams that receive its cancel.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -65,9 +65,9 @@ interface Case {
 const SUBMISSIONS: Readonly<Record<string, Case>> = {
 	"the relay first": { next: "submit 5 at the relay, others" },
 	"it alone": { health: ALONE, next: "submit 5 at the relay" },
-	"it is out": { health: out("relay"), next: "submit 5 at the fallback" },
+	"the relay is down": { health: out("relay"), next: "submit 5 at the fallback" },
 	"the fallback is down": { health: out("fallback"), next: "submit 5 at the relay" },
-	"both are out": { health: out("relay", "fallback"), next: "nothing" },
+	"both are down": { health: out("relay", "fallback"), next: "nothing" },
 	"the fallback may not have it": {
 		health: FAST_ONLY,
 		mine: submittedRow(5, { path: "noreverts" }),

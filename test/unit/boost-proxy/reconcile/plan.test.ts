@@ -39,9 +39,9 @@ const LOST = "send for lost";
 const LETTERS: Readonly<Record<string, string>> = { h: HANDOVER, l: LOST, w: "wait" };
 
 /**
- * Each pair of delivery states, down at the relay, across at the fallback. A cell says what is done
- * at the relay and at the fallback: `h` handed over, `l` given again what it has lost, `w` waits
- * for its time, `.` nothing. If both are unavailable nothing is done.
+ * Each pair of delivery states, down at the relay, across at the fallback. A cell has the actions
+ * at the relay and at the fallback: `h` sent for a handover, `l` sent again after a loss, `w` waits
+ * for its time, `.` nothing. If both are unavailable, nothing is done.
  */
 const TABLE: Readonly<Record<Exclude<Out, "both">, string>> = {
 	none: `

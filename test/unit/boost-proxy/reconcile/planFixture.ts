@@ -14,7 +14,7 @@ const WELL: UpstreamHealth = {
 	...{ isUnavailable: false, pausedUntil: 0, acceptsNonceGaps: true, canCancel: true, softCancels: true },
 	...{ isOurs: true, accepts: () => true },
 };
-/** Both are well, and take all. */
+/** Both are up, and accept everything. */
 export const HEALTHY: Readonly<Record<UpstreamName, UpstreamHealth>> = {
 	relay: WELL,
 	fallback: { ...WELL, isOurs: false },

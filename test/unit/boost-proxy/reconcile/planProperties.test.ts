@@ -120,10 +120,10 @@ class Played {
 		return null;
 	}
 
-	/** What may never be planned. */
+	/** Fails for an action that may never be planned. */
 	#check({ kind, row, to, ...action }: Action): void {
 		const there = this.health[to];
-		assert.equal(there?.isUnavailable, false, `${kind} where it is out`);
+		assert.equal(there?.isUnavailable, false, `${kind} at one that is down`);
 		if (kind === "cancel") assert.equal(isLive(row), false, "a live one is not cancelled");
 		if (kind !== "send") return;
 		assert.ok(isLive(row) && row.acknowledged, "what has ended or was refused is not sent");
@@ -141,7 +141,7 @@ class Played {
 		const other = to === "relay" ? "fallback" : "relay";
 		const isHeld = countsAsThere(row, other) && this.health[other]?.isUnavailable === false;
 		const isLost = row.at[to].presence === "lost" && there?.isOurs === true;
-		assert.ok(!isHeld || isLost, "somebody else has it, and is well");
+		assert.ok(!isHeld || isLost, "the other upstream has it, and is up");
 	}
 
 	change(row: Row, change: (row: Row) => Row): void {
@@ -197,10 +197,11 @@ test("in the end every live row has a holder and every cancel was sent", () => {
 				played.rest([]);
 			}
 			for (const row of played.rows) {
-				for (const by of UPSTREAMS) assert.equal(row.at[by].cancelPending, false, "told");
+				for (const by of UPSTREAMS) assert.equal(row.at[by].cancelPending, false, "it received the cancel");
 				if (!isLive(row) || !row.acknowledged || !isLatest(row, played.rows)) continue;
 				const isSpent = ({ presence }: Row["at"]["relay"]) => presence === "abandoned";
-				// Who gave it up does not get it again, and who may not have it never gets it.
+				// An upstream that gave it up does not get it again. One that may not have it never gets
+				// it.
 				if (isSpent(row.at.relay) && (row.path !== "fast" || isSpent(row.at.fallback))) continue;
 				assert.ok(
 					UPSTREAMS.some((by) => countsAsThere(row, by)),

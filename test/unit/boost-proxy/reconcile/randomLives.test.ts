@@ -1,7 +1,7 @@
 // Properties of random lives of transactions: submitted, replaced, cancelled, through outages,
-// upstreams that give no verdict, and crashes of boost. Whatever leaves boost by HTTP is what the
-// plan decides at that moment, nothing that has ended is sent, and nothing that was acknowledged is
-// lost.
+// upstreams that give no verdict, and crashes of boost. All requests that leave boost by HTTP are
+// those that the plan decides at that moment. No ended transaction is sent, and no acknowledged one
+// is lost.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -50,7 +50,10 @@ const SOFT = { path: "noreverts", search: "softCancellations=true" } as const;
 
 const BY_RAW = new Map(TXS.flat().map(({ raw, hash }) => [`0x${raw.toString("hex")}`, hash]));
 const FAR = bothFar((raw) => BY_RAW.get(raw) ?? assert.fail());
-/** How an upstream takes submissions and other calls, and what the plan is told of a submission. */
+/**
+ * An upstream's responses to submissions and to other calls, and the result of a submission in the
+ * plan.
+ */
 const MANNERS = {
 	acknowledges: ["keeps", "keeps", { kind: "acknowledged", known: false }],
 	rejects: [
@@ -90,14 +93,16 @@ const life = fc.record({
 	dialect: fc.constantFrom(...DIALECTS),
 });
 
-/** A client's request that is under way, and what has left for it. */
+/** A client's request that is under way, and the requests that have left for it. */
 interface UnderWay {
 	/**
-	 * What may have come of it so far: what leaves may be sent for it, or for boost itself at the
-	 * same time.
+	 * The possible results so far: a request may leave for it, or for boost itself at the same time.
 	 */
 	came: readonly (readonly Tried[])[];
-	/** What a cancel ends; a submission's siblings, which it ends if it is a soft cancel. */
+	/**
+	 * The rows that a cancel ends. For a submission its siblings, which it ends if it is a soft
+	 * cancel.
+	 */
 	readonly rows: readonly Row[];
 	readonly cancelledAt: Map<UpstreamName, CancelOutcome>;
 }
@@ -227,7 +232,7 @@ class Process {
 		}
 		const asked = this.#cancelled.get(hash);
 		if (asked === undefined) return false;
-		// What boost has no row of, the relay may have from others.
+		// The relay may have transactions from others that boost has no row of.
 		if (asked.rows.length === 0) return to === "relay" && row === null;
 		return this.#isCancelledBy(asked, to, null);
 	}
@@ -290,7 +295,7 @@ class World {
 		try {
 			await this.#start();
 			for (const one of steps) await this.#do(one);
-			// Both are well again, and some minutes go by.
+			// Both are up again, and some minutes go by.
 			for (const name of UPSTREAMS) {
 				this.#behaves(name, "acknowledges");
 				this.#isOut(name, false);
@@ -300,7 +305,7 @@ class World {
 			this.#check();
 		} finally {
 			await this.#process?.end();
-			// What comes late would be taken for the next life's.
+			// A late request would count for the next life.
 			for (const name of UPSTREAMS) await FAR[name].quiet();
 			this.#tap.close();
 		}

@@ -21,7 +21,7 @@ export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, 
 
 export const SLOT_MS = 12_000;
 export const INTERVAL_MS = 1_000;
-/** What an upstream does by itself: it keeps what it is given. */
+/** An upstream's default: it keeps all that it receives. */
 export const ACKNOWLEDGED: Said = "keeps";
 
 export function refused(message = "insufficient funds", code = -32000): Said {

@@ -1,5 +1,5 @@
-// What the reconciler sends and cancels as upstreams become unavailable and come back. The plan
-// itself is tested in plan.test.ts.
+// The transactions and cancels that the reconciler sends as upstreams become unavailable and come
+// back. The plan itself is tested in plan.test.ts.
 
 import assert from "node:assert/strict";
 import { refusal, type Said } from "../wire.ts";
@@ -27,7 +27,7 @@ scenario("a row that only the fallback had is sent to the relay on its client's 
 });
 
 scenario(
-	"without its lease a boost sends and cancels nothing, and does both when it has it again",
+	"without its lease a boost instance sends and cancels nothing; with it again, it does both",
 	async (fixture) => {
 		const { relay, fallback, clock, lease, journal } = fixture;
 		const [hash, ended] = [
@@ -54,8 +54,8 @@ scenario(
 );
 
 /**
- * What the fallback says one time after another, how often it is asked in so many ms, and who holds
- * it then.
+ * The fallback's answers in order, a time in ms, the number of submissions to it in that time, and
+ * the holders after it.
  */
 const ANSWERS: readonly (readonly [string, readonly Said[], number, number, readonly string[]])[] = [
 	["a refusal is not asked for again", [refused()], 20_000, 1, ["relay"]],
@@ -83,7 +83,7 @@ for (const [what, answers, ms, count, holders] of ANSWERS) {
 
 for (const back of ["relay", "fallback"] as const) {
 	scenario(
-		`what was refused or failed is tried at once when the ${back} has been out and back`,
+		`what was refused or failed is tried at once when the ${back} has been down and is back`,
 		async (fixture) => {
 			const { relay, fallback, clock } = fixture;
 			const hash = await fixture.opened(1);
@@ -164,12 +164,12 @@ async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	await journal.replacementDelivered(later, "fallback");
 	await journal.end(earlier, "replaced");
 	await clock.advance(2_000);
-	assert.deepEqual(relay.hashes, [], "it is out");
+	assert.deepEqual(relay.hashes, [], "it is down");
 	return later;
 }
 
 for (const [what, answer, holders] of [
-	["reaches who holds the earlier one when that is back", ACKNOWLEDGED, ["relay", "fallback"]],
+	["reaches the holder of the earlier one when that is back", ACKNOWLEDGED, ["relay", "fallback"]],
 	["that is refused there is not owed any more", refused("replacement underpriced"), ["fallback"]],
 ] as const) {
 	scenario(`a replacement ${what}`, async (fixture) => {
@@ -192,7 +192,7 @@ scenario("pending cancels are sent on the client's behalf, and any answer settle
 	await journal.end(hash, "cancelled", ["relay", "fallback"]);
 	await journal.end(unknown, "cancelled", ["relay"]);
 	await clock.advance(5_000);
-	assert.equal(relay.calls.length + fallback.calls.length, 0, "both are out");
+	assert.equal(relay.calls.length + fallback.calls.length, 0, "both are down");
 	relay.isOut = false;
 	await clock.advance(100);
 	assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
@@ -222,8 +222,8 @@ scenario("after no answer, a rate limit or an internal error a cancel is sent ag
 });
 
 /**
- * Who held it, what the relay says when it gets what it has lost again, who was sent it, and who
- * holds it then.
+ * The holders before, the relay's answers when it gets the lost row again, the number of
+ * submissions to the relay and to the fallback, and the holders after.
  */
 const LOST = [
 	[["relay"], [fault(false), ACKNOWLEDGED], 2, 1, ["relay", "fallback"]],

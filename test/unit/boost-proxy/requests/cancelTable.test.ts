@@ -31,7 +31,7 @@ const cancelled = (changed: Partial<Row> = {}): Row => ({
 	...changed,
 });
 
-type Who = "owner" | "stranger" | "sender";
+type Caller = "owner" | "stranger" | "sender";
 const LIVE = held("has");
 const BY_FALLBACK = held("absent", "has");
 /**
@@ -40,7 +40,13 @@ const BY_FALLBACK = held("absent", "has");
  */
 type Relay = "believes" | "doubts" | "unheard" | "out" | "unheard, out";
 
-const ACTIONS: readonly (readonly [what: string, row: Row | null, who: Who, relay: Relay, CancelAction])[] = [
+const ACTIONS: readonly (readonly [
+	what: string,
+	row: Row | null,
+	who: Caller,
+	relay: Relay,
+	CancelAction,
+])[] = [
 	["no record", null, "owner", "believes", "askRelay"],
 	["no record", null, "owner", "doubts", "notBelieved"],
 	["no record", null, "owner", "unheard", "notAnswered"],
@@ -101,7 +107,7 @@ const ENDS: readonly (readonly [
 	row: Row,
 	relay: Said | null,
 	fallback: Said | null,
-	who: Who,
+	who: Caller,
 	expected: CancelEnd,
 ])[] = [
 	[LIVE, "done", null, "owner", ended("done")],

@@ -1,5 +1,5 @@
-// Cancels by hash and soft cancels: who may cancel, which upstreams are told, what the client gets,
-// and that nothing cancelled is handed over.
+// Cancels by hash and soft cancels: the clients that may cancel, the upstreams that receive a
+// cancel, and the answer to the client. No cancelled transaction is forwarded.
 
 import assert from "node:assert/strict";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
@@ -46,10 +46,10 @@ function endOf({ journal }: RequestFixture): readonly unknown[] | null {
 type Answer = Said | null | "out" | "behind an open breaker";
 interface Case {
 	readonly by: "relay" | "fallback" | "both";
-	/** What each holder says; null: nothing. */
+	/** Each holder's answer; null: none. */
 	readonly relay?: Answer;
 	readonly fallback?: Answer;
-	/** Who asks; its owner unless said. */
+	/** The caller; the owner by default. */
 	readonly who?: object;
 	/** True, or the message of the refusal. */
 	readonly heard: true | RegExp;
@@ -58,24 +58,24 @@ interface Case {
 }
 const UNREACHED = /^RpcError: no relay available: the upstream that has it does not answer/;
 const CASES: Readonly<Record<string, Case>> = {
-	"a well relay takes it back": { by: "relay", relay: YES, heard: true, end: ["cancelled"] },
-	"both are told": { by: "both", relay: YES, fallback: YES, heard: true, end: ["cancelled"] },
-	"one of two is out, and is told when it is back": {
+	"a healthy relay cancels it": { by: "relay", relay: YES, heard: true, end: ["cancelled"] },
+	"both receive it": { by: "both", relay: YES, fallback: YES, heard: true, end: ["cancelled"] },
+	"one of two is down, and receives it when it is back": {
 		...{ by: "both", relay: "out", fallback: YES, heard: true, end: ["cancelled", "relay"] },
 	},
-	"one of two gives no answer, and is told again": {
+	"one of two gives no answer, and receives it again": {
 		...{ by: "both", relay: YES, fallback: null, heard: true, end: ["cancelled", "fallback"] },
 	},
-	"behind an open breaker it hears of it at once where it can": {
+	"behind an open breaker the relay receives it at once where it can": {
 		...{ by: "relay", relay: "behind an open breaker", heard: true, end: ["cancelled"] },
 	},
-	"no verdict: it may be taken back there, so it is handed to no other": {
+	"no verdict: it may be cancelled there, so no other receives it": {
 		...{ by: "relay", relay: null, heard: UNREACHED, end: ["cancelled", "relay"] },
 	},
-	"the only holder is out, and is told when it is back": {
+	"the only holder is down, and receives it when it is back": {
 		...{ by: "relay", relay: "out", heard: UNREACHED, end: ["cancelled", "relay"] },
 	},
-	"a stranger's, and the only holder is out": {
+	"a stranger's, and the only holder is down": {
 		...{ by: "relay", relay: "out", who: STRANGER, heard: NOT_PENDING, end: null },
 	},
 	"a stranger's without a verdict ends nothing": {
@@ -137,7 +137,7 @@ for (const [relay, relayKnowsClient, heard] of [
 	// has ever answered.
 	["has not answered about clients", null, /no relay available: the relay has not answered yet/],
 ] as const) {
-	const name = `of what boost has no row of, at a relay that ${relay}: a client's word is no reason to ask it`;
+	const name = `without a row at boost, and a relay that ${relay}: a client's word is no reason to ask it`;
 	scenario(
 		name,
 		async (fixture) => {
@@ -199,23 +199,23 @@ for (const by of ["fallback", "both"] as const) {
 }
 
 /**
- * How the fallback came to acknowledge what the relay has or may have, and what a cancel of it
- * brings while the relay is down.
+ * How the fallback came to acknowledge a transaction that the relay has or may have, and the result
+ * of its cancel while the relay is down.
  */
 const KEPT = [
 	["the relay gave no verdict", "mevblocker", true],
 	["the relay gave no verdict", "flashbots", /the fallback has it: send/],
 	["the relay gave no verdict", "plain", /the fallback has it: send/],
-	["it was handed over", "mevblocker", true],
-	["it was handed over", "flashbots", /the fallback has it: send/],
-	["it was handed over", "plain", /the fallback has it: send/],
+	["it was forwarded", "mevblocker", true],
+	["it was forwarded", "flashbots", /the fallback has it: send/],
+	["it was forwarded", "plain", /the fallback has it: send/],
 ] as const;
 for (const [how, dialect, heard] of KEPT) {
 	scenario(
 		`what a fallback has acknowledged is its own after a restart: ${how}, ${dialect}`,
 		async (before) => {
 			before.chain.nextNonce = "0x0";
-			await held(before, how === "it was handed over" ? "relay" : "both");
+			await held(before, how === "it was forwarded" ? "relay" : "both");
 			before.relay.isUnavailable = true;
 			const next = (nonce: bigint) => signedTransaction({ nonce, by: OWNER });
 			await before.submissions.submit(next(1n).raw, before.request());
@@ -238,7 +238,7 @@ for (const [how, dialect, heard] of KEPT) {
 	);
 }
 
-scenario("an upstream that becomes a holder during a cancel is told too", async (fixture) => {
+scenario("an upstream that becomes a holder during a cancel receives it too", async (fixture) => {
 	const { journal, relay, fallback } = fixture;
 	await held(fixture, "fallback");
 	relay.isUnavailable = false;
@@ -263,7 +263,7 @@ scenario(
 		assert.equal(await cancel(fixture), true);
 		say(BROKEN_OFF);
 		assert.equal((await submitted).tx.hash, HASH);
-		assert.equal(fallback.sent.length, 0, "it was handed over after its user took it back");
+		assert.equal(fallback.sent.length, 0, "it was forwarded after its user cancelled it");
 		assert.deepEqual(endOf(fixture), ["cancelled", "relay"], "it may arrive there late");
 	},
 );
@@ -361,7 +361,10 @@ scenario("a self-transfer replaces one that allows no soft cancel", async (fixtu
 	assert.deepEqual(endOf(fixture), ["replaced"]);
 });
 
-/** What the same sender signed with the same nonce, and why it may end nothing here. */
+/**
+ * Transactions of the same sender with the same nonce, and the reason why each may end nothing
+ * here.
+ */
 const OF_ANOTHER_CHAIN: readonly (readonly [string, object, RegExp])[] = [
 	[
 		"a cancel for another chain",

@@ -86,13 +86,13 @@ export class AnsweringUpstream {
 export interface RequestFixtureOptions {
 	readonly dialect?: DialectName;
 	readonly budgetMs?: number;
-	/** Of the rows. */
+	/** The limits of the rows. */
 	readonly limits?: Parameters<typeof journalFixture>[0];
-	/** What an earlier process has left. */
+	/** The disk that an earlier process has left. */
 	readonly disk?: FakeDisk;
 	/**
 	 * Whether the relay accepts boost's information about clients (default true); null: it has not
-	 * been heard.
+	 * responded yet.
 	 */
 	readonly relayKnowsClient?: boolean | null;
 }

@@ -1,6 +1,6 @@
 // Requests about transactions that ended so long ago that their rows are on disk alone, or in an
-// earlier process: they are answered as right after their ends. What never came is not looked up,
-// so that a disk that fails costs it nothing.
+// earlier process: they are answered as right after their ends. A transaction that never came is
+// not looked up, so that a failing disk costs it nothing.
 
 import assert from "node:assert/strict";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
@@ -181,7 +181,7 @@ scenario(
 		await assert.rejects(cancels.cancel(ONE.hash, request()), NOT_PENDING);
 		await Promise.all(both);
 		assert.equal(journal.get(ONE.hash)?.holders.length, 1);
-		assert.deepEqual(relay.hashes, [ONE.hash, ONE.hash], "the relay is told of each client");
+		assert.deepEqual(relay.hashes, [ONE.hash, ONE.hash], "the relay is notified of each client");
 		assert.equal(journal.rows.live(ONE.hash)?.owners.length, 2);
 	},
 	OPTIONS,

@@ -23,14 +23,14 @@ const ONE = tx(0);
 const REPLACING = tx(0, 1n);
 
 /**
- * What the relay says, and who may have it when the fallback, where it is asked, has acknowledged
- * it.
+ * The relay's answer, and the upstreams that may have it when the fallback, if asked, has
+ * acknowledged it.
  */
 const AFTER: readonly (readonly [string, Said | "out" | "cut off" | "cut off unsent", readonly string[]])[] =
 	[
 		["acknowledges", ACKNOWLEDGED, ["relay"]],
 		["refuses the connection", REFUSED, ["fallback"]],
-		["is out", "out", ["fallback"]],
+		["is down", "out", ["fallback"]],
 		["hangs", "hangs", ["relay", "fallback"]],
 		["breaks off", BROKEN_OFF, ["relay", "fallback"]],
 		["is cut off midway", "cut off", ["relay", "fallback"]],
@@ -258,7 +258,7 @@ scenario(
 		assert.equal(relay.sent.length, 1, "another account goes to the relay");
 		fallback.isUnavailable = true;
 		await submissions.submit(tx(2).raw, request());
-		assert.equal(relay.sent.length, 2, "while it is out");
+		assert.equal(relay.sent.length, 2, "while the fallback is down");
 		fallback.isUnavailable = false;
 		for (const entry of [...journal.open()]) await journal.end(entry.hash, "mined");
 		await submissions.submit(tx(3).raw, request());

@@ -106,7 +106,7 @@ for (const days of [8, -8]) {
 				chain.time = clock.now();
 				await clock.advance(ms);
 				chain.time = clock.now();
-				// What looks at the ages is the observer, which corrects a life that is too long.
+				// The observer looks at the ages, and corrects a life that is too long.
 				const row = journal.rows.live(hashOf(1));
 				if (row !== null && journal.rows.isMisdated(row)) journal.rows.extendLife(row.hash);
 			};

@@ -179,7 +179,7 @@ const step = fc.oneof(
 	{ weight: 1, arbitrary: fc.record({ ms: fc.constantFrom(11_000, 130_000) }) },
 );
 
-/** What a start on what lies there now would bring; nothing of it may be unreadable or half. */
+/** The contents that a start would read from the disk now. None may be unreadable or incomplete. */
 async function leftOn(disk: FakeDisk) {
 	const left = new FakeDisk();
 	for (const [key, value] of disk.map) left.map.set(key, value);

@@ -89,7 +89,7 @@ test("one client has a sixteenth of the entries and of the bytes, by its network
 	await journal.end(hashOf(2), "mined");
 	assert.equal(await journal.add(of(3, 8_857), "relay"), true);
 	assert.equal(journal.rows.exceeded(of(5)), "client");
-	// What a restart finds counts as before, what is opened again too.
+	// Rows that a restart finds count as before. So do rows that are opened again.
 	const again = (await reopened(disk, options)).journal;
 	assert.equal(again.rows.exceeded(of(5, 120)), "client");
 	assert.equal(again.rows.exceeded(of(5, 119)), null);

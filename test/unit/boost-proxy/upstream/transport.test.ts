@@ -1,5 +1,5 @@
-// What boost reads in an answer beside its text: whether it is one, how long to wait, and whether
-// the request came back to boost; and what it tells the operator of the others.
+// Reads an answer beside its text: whether it is one, how long to wait, and whether the request
+// came back to boost. The others are reported to the operator.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ const answered = (status: number, text: string, retryAfterS?: number) => ({
 	body: Buffer.from(text),
 });
 
-/** What the upstream writes, the result, and what is told; undefined: nothing. */
+/** The upstream's bytes, the result, and the symptom that is reported; undefined: none. */
 const ANSWERS: readonly (readonly [string, object, Symptom | undefined])[] = [
 	[httpText("{}", "200 OK", [JSON_TYPE]), answered(200, "{}"), undefined],
 	[httpText("{}"), answered(200, "{}"), undefined],
@@ -66,20 +66,20 @@ const ANSWERS: readonly (readonly [string, object, Symptom | undefined])[] = [
 	],
 ];
 
-test("an answer is read with its Retry-After; a loop and what is none are faults, and told", async () => {
+test("an answer is read with its Retry-After; a loop and an invalid answer are faults, and reported", async () => {
 	let text = "";
 	const upstream = await RawUpstream.start(({ socket }) => void socket.write(text));
-	const told: Symptom[] = [];
+	const reports: Symptom[] = [];
 	const transport = new HttpTransport(
 		{ url: upstream.url, maxAnswerBytes: 1_024 },
-		{ clock: new ManualClock(), onSymptom: (symptom) => told.push(symptom) },
+		{ clock: new ManualClock(), onSymptom: (symptom) => reports.push(symptom) },
 	);
 	for (const [answer, expected, symptom] of ANSWERS) {
 		text = answer;
 		const post = { target: "/fast", body: "{}", headers: {}, deadlineMs: 60_000 };
 		assert.deepEqual(await transport.post(post), expected, answer.slice(0, 60));
 		assert.deepEqual(await transport.get("/readyz", 60_000), expected, answer.slice(0, 60));
-		assert.deepEqual(told.splice(0), symptom === undefined ? [] : [symptom, symptom], answer.slice(0, 60));
+		assert.deepEqual(reports.splice(0), symptom === undefined ? [] : [symptom, symptom], answer.slice(0, 60));
 	}
 	await transport.close();
 	await upstream.close();

@@ -1,6 +1,6 @@
-// What an upstream gets: headers and bodies for our relay and for a third party; `nonce too low`,
-// which the very transaction may have caused; and what the breaker hears of a request that found no
-// connection.
+// The headers and bodies that our relay and a third party receive. `nonce too low`, which the
+// transaction itself may have caused. And the outcome that the breaker receives for a request that
+// found no connection.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

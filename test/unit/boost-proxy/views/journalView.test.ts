@@ -1,5 +1,5 @@
-// GET /tx/{hash}/journal: what boost tells of its own row, and that it tells nothing of one whose
-// client got an error.
+// GET /tx/{hash}/journal: the fields that boost returns of its own row. It returns nothing of a row
+// whose client got an error.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -52,7 +52,7 @@ test("one that has ended says when it came, how and when it ended, and who had i
 	});
 });
 
-test("nothing is told of what boost did not take, or refused", async () => {
+test("returns nothing for a transaction that boost did not accept, or refused", async () => {
 	const fixture = await viewFixture();
 	const refused = fixture.holds(5, ["relay"], { acknowledged: false });
 	assert.equal(await readJournal(refused.hash, ADDRESS, fixture.dependencies), null);

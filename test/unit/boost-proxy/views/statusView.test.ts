@@ -28,7 +28,7 @@ const ELSEWHERE = "another private relay has it";
 
 const RECEIVED = { rpc_timestamp: "2026-01-01T00:00:00.000Z" };
 
-/** What the journal knows of each transaction that it took. */
+/** The fields that the journal has of each transaction that it accepted. */
 const kept = (tx: DecodedTransaction) => ({
 	...RECEIVED,
 	transaction: {
@@ -37,7 +37,7 @@ const kept = (tx: DecodedTransaction) => ({
 	},
 });
 
-/** `reason`: of what is held while the relay is not out. */
+/** `reason`: of a held transaction while the relay is up. */
 const held = (hash: string, reason?: string) => ({
 	...unknownStatus(hash),
 	fastMode: true,
@@ -237,7 +237,7 @@ test("a row that its user ended stays ended although the relay was not told to c
 	}
 });
 
-test("what the fallback has is told with what its page and the journal know of it, also when the relay is back", async () => {
+test("a transaction at the fallback is reported with the data of its page and of the journal, also when the relay is back", async () => {
 	for (const isBack of [false, true]) {
 		const fixture = await viewFixture();
 		fixture.relay.isUnavailable = !isBack;
@@ -304,7 +304,7 @@ test("the relay's page gets what only the fallback's knows of one that the fallb
 	}
 });
 
-test("the page of a mined one does not depend on another boost's answer", async () => {
+test("the page of a mined one does not depend on another boost instance's answer", async () => {
 	const fixture = await viewFixture();
 	const { hash } = signedTransaction();
 	const page = { ...unknownStatus(hash), status: "INCLUDED", stage: "INCLUDED" };

@@ -1,4 +1,4 @@
-// What is read from fallbacks' status pages.
+// The fields that are read from fallbacks' status pages.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -45,7 +45,7 @@ test("a page in our own format: pending with a stage is HELD, an ended one has i
 	}
 });
 
-test("a refund in ETH alone is told in wei, too, to the last decimal", () => {
+test("a refund in ETH alone is returned in wei, too, to the last decimal", () => {
 	for (const [refund, wei] of [
 		[0.009, "9000000000000000"],
 		[1.000000000000001, "1000000000000001000"],

@@ -26,7 +26,7 @@ import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
 import { type PlayedUpstream, playUpstreams } from "../wire.ts";
 
-/** What the chain answers to a method: a result, an error, or null for no answer at all. */
+/** The answer of the chain to a method: a result, an error, or null for no answer at all. */
 export type Reply = (params: readonly unknown[]) => RpcAnswer | null | Promise<RpcAnswer | null>;
 
 /** A good answer. */
@@ -109,7 +109,7 @@ export class ViewFixture {
 	}
 
 	readonly rows: ViewsDependencies["rows"] = {
-		// What has ended is on disk.
+		// Ended rows are on disk.
 		findIfReadable: (hash) => {
 			const row = this.#rows.get(hash)?.row ?? null;
 			return row === null || isLive(row) ? row : Promise.resolve(row);
@@ -139,7 +139,7 @@ export class ViewFixture {
 		},
 	};
 
-	/** What views are made of. */
+	/** The dependencies of views. */
 	get dependencies() {
 		const { rows, chain, clock, relay, fallback } = this;
 		return {

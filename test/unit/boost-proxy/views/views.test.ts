@@ -33,9 +33,9 @@ async function ask(fixture: ViewFixture, hash: string, budgetMs?: number): Promi
 }
 
 /**
- * The answers of relay, fallback and chain for the account ("out", or null for none), what the
- * journal holds of it (nonces, with R and F for their holders, and ! where the client was told of
- * an error), the answer, and who is named for it.
+ * The answers of relay, fallback and chain for the account ("out", or null for none), its rows in
+ * the journal, the answer, and the sources that are named for it. A row is its nonce, with R and F
+ * for its holders, and ! if its client got an error.
  */
 type Row = readonly [string, string | null, string | null, string | null, string, string, string];
 const COUNTS: readonly Row[] = [
@@ -48,7 +48,7 @@ const COUNTS: readonly Row[] = [
 	["the relay is down: all of the journal counts", "out", "0x5", null, "5R 6RF", "0x7", "fallback,journal"],
 	["the relay gives no word", null, "0x5", null, "5R", "0x6", "fallback,journal"],
 	["the relay talks nonsense", "five", "0x5", null, "", "0x5", "fallback"],
-	["one whose client was told of an error does not count", "out", "0x5", null, "5R!", "0x5", "fallback"],
+	["one whose client got an error does not count", "out", "0x5", null, "5R!", "0x5", "fallback"],
 	["the fallback is down too: the chain", "out", "out", "0x5", "", "0x5", "boost"],
 	["the fallback gives no word", "out", null, "0x5", "5R", "0x6", "boost,journal"],
 	["the fallback talks nonsense", "out", "five", "0x5", "", "0x5", "boost"],

@@ -45,25 +45,25 @@ test("pools whose prices differ by less than the fees give no gain", () => {
 
 test("no other size gains more than the best one", () => {
 	for (const swapped of [4n, 10n, 77n, 400n]) {
-		const dear = afterSwap(POOL, { sells: "weth", amountIn: swapped * ETHER });
-		const best = bestRoundTrip(POOL, dear, PLENTY);
+		const costly = afterSwap(POOL, { sells: "weth", amountIn: swapped * ETHER });
+		const best = bestRoundTrip(POOL, costly, PLENTY);
 		assert.ok(best !== null);
-		assert.equal(best.gain, gainOf(best.amountIn, POOL, dear));
+		assert.equal(best.gain, gainOf(best.amountIn, POOL, costly));
 		for (let permille = 1n; permille < 4_000n; permille += 7n) {
 			const other = (best.amountIn * permille) / 1_000n;
 			// Rounding may give or take a wei or two.
-			assert.ok(gainOf(other, POOL, dear) <= best.gain + 2n, `${swapped} at ${permille}`);
+			assert.ok(gainOf(other, POOL, costly) <= best.gain + 2n, `${swapped} at ${permille}`);
 		}
 		// The other way round loses.
-		assert.equal(bestRoundTrip(dear, POOL, PLENTY), null);
+		assert.equal(bestRoundTrip(costly, POOL, PLENTY), null);
 	}
 });
 
 test("too little capital is used up, and none gives no gain", () => {
-	const dear = afterSwap(POOL, { sells: "weth", amountIn: 10n * ETHER });
-	const best = bestRoundTrip(POOL, dear, ETHER);
-	assert.deepEqual(best, { amountIn: ETHER, gain: gainOf(ETHER, POOL, dear) });
-	assert.equal(bestRoundTrip(POOL, dear, 0n), null);
+	const costly = afterSwap(POOL, { sells: "weth", amountIn: 10n * ETHER });
+	const best = bestRoundTrip(POOL, costly, ETHER);
+	assert.deepEqual(best, { amountIn: ETHER, gain: gainOf(ETHER, POOL, costly) });
+	assert.equal(bestRoundTrip(POOL, costly, 0n), null);
 });
 
 const A = "0xAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAa";

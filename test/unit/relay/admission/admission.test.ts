@@ -78,8 +78,8 @@ test("a transaction that its account does not allow is refused after a read of t
 
 const POOR = { ...STATE, balance: 0n };
 /**
- * What the tracked head says; what the node's latest says; the nonce; the refusal, or the nonce
- * that the pool is told.
+ * The account at the tracked head, and as of the node's latest block. Then the nonce, and the
+ * refusal or the account nonce that the pool receives.
  */
 const FRESH: readonly (readonly [string, AccountState, Partial<AccountState>, number, string | bigint])[] = [
 	["paid in a later block", POOR, { block: 101 }, 10, 10n],

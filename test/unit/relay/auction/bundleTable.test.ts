@@ -7,15 +7,15 @@ import { BundleTable, type BundleTableOptions, TABLE_LIMITS } from "../../../../
 import type { BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
-/** A table, and how what it counts and tells changes: `-1 SENT placed`. */
+/** A table, and the changes of what it counts (`-1 SENT placed`) and reports. */
 function startTable(limits: BundleTableOptions = TABLE_LIMITS) {
 	const clock = new ManualClock();
 	const counted: string[] = [];
-	const told: string[] = [];
+	const reported: string[] = [];
 	const table = new BundleTable(limits, {
 		clock,
 		publisher: { publish: (_topic, make) => void make() },
-		view: (_record, { stage }) => void told.push(stage),
+		view: (_record, { stage }) => void reported.push(stage),
 		count: (_record, { stage, placed }, by) => void counted.push(`${by} ${stage}${placed ? " placed" : ""}`),
 	});
 	const open = (
@@ -29,7 +29,7 @@ function startTable(limits: BundleTableOptions = TABLE_LIMITS) {
 		return table.open({ ...about, receivedAt: clock.now(), isSimulated });
 	};
 	const list = (owner = "me") => table.bundles(owner).map(({ hash }) => hash);
-	return { clock, table, open, list, counted, told };
+	return { clock, table, open, list, counted, reported };
 }
 
 test("an owner's list has the last to arrive first, whatever changes and whatever comes again", () => {
@@ -85,16 +85,16 @@ test("each status is counted once as it stands", () => {
 	assert.deepEqual(counted, ["1 ACCEPTED"]);
 });
 
-test("a builder's answer to a bid is told with the block alone, to a plain bundle at once", () => {
+test("a builder's answer is reported to a bid only with the block, and to a plain bundle at once", () => {
 	for (const target of ["0xT", null]) {
-		const { table, open, told } = startTable();
+		const { table, open, reported } = startTable();
 		const record = open("a", "me", "me", true, target);
 		table.change(record, 7, { stage: "ACCEPTED" });
-		told.splice(0);
+		reported.splice(0);
 		table.delivered(record, 7, { at: 1, builder: "one", kind: "bundle", answer: "accepted", ms: 1 });
-		assert.deepEqual(told.splice(0), target === null ? ["ACCEPTED"] : []);
+		assert.deepEqual(reported.splice(0), target === null ? ["ACCEPTED"] : []);
 		table.change(record, 7, { stage: "LOST", isDisclosed: true });
 		table.delivered(record, 7, { at: 1, builder: "two", kind: "bundle", answer: "accepted", ms: 1 });
-		assert.deepEqual(told, ["LOST", "LOST"]);
+		assert.deepEqual(reported, ["LOST", "LOST"]);
 	}
 });

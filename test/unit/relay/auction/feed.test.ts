@@ -7,7 +7,7 @@ import type { DecodedTransaction } from "../../../../shared/ethereum/transaction
 import type { TransactionType } from "../../../../shared/ethereum/transactionFields.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
-/** What an authorization lets an account run. */
+/** The contract that an authorization lets an account run. */
 const CODE = `0x${"de".repeat(20)}`;
 /** The fields of the interface, section 2.3, in its order. */
 const GIVEN = [
@@ -23,7 +23,7 @@ const MORE: Readonly<Record<TransactionType, readonly string[]>> = {
 	4: [],
 };
 const PRICE = { gasPrice: "0x7", maxPriorityFeePerGas: "0x7", maxFeePerGas: "0x7" };
-/** What is sent, and what is shown of it. */
+/** A transaction that is sent, and the fields that are shown of it. */
 const SENT: readonly (readonly [TxOptions, Record<string, unknown>])[] = [
 	[
 		{ type: 0, gasPrice: 7 },

@@ -1,4 +1,4 @@
-// What a builder is told of the bids on a target, and when: each slot once a second at most.
+// Tests which bids on a target a builder receives, and when: each slot at most once a second.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -16,8 +16,8 @@ const named = (some: readonly Bid[]) =>
 	some.map((one) => (one as unknown as { name: string }).name).join(" ");
 
 /**
- * Of three slots, at a time in ms: what is wanted, which bids have ended; what is sent and
- * cancelled, and when there is more.
+ * An update of three slots, at a time in ms: the wanted bids and the bids that have ended. Then the
+ * bids sent, the bids cancelled, and the time of the next change.
  */
 type Step = readonly [
 	at: number,
@@ -65,7 +65,7 @@ const CASES: Readonly<Record<string, readonly Step[]>> = {
 		[0, "a1 b1 c1", "", "a1 b1 c1", "", null],
 		[1_000, "d1 a2 c1", "", "a2 d1", "b1", null],
 	],
-	"of several slots the one that was sent first is taken": [
+	"among several slots the first one sent is used": [
 		[0, "a1", "", "a1", "", null],
 		[600, "a1 b1 c1", "", "b1 c1", "", null],
 		[1_100, "d1 e1 c1", "", "d1", "a1", 1_600],

@@ -19,9 +19,9 @@ interface Row {
 	readonly value: number;
 	readonly sender?: string;
 	readonly client?: string;
-	/** Who signed the bundle. */
+	/** The signer of the bundle. */
 	readonly signer?: string | undefined;
-	/** Of its bidder, in wei. */
+	/** The bidder's record, in wei. */
 	readonly record?: number;
 }
 
@@ -115,7 +115,7 @@ const CASES: readonly (readonly [
 		"c2 b1 a2",
 	],
 	[
-		"a client has one slot by bid or by lot, with its dearest bid",
+		"a client has one slot by bid or by lot, with its highest bid",
 		[
 			{ bid: "a", value: 3, client: "n" },
 			{ bid: "b", value: 9, client: "n" },
@@ -159,7 +159,7 @@ const CASES: readonly (readonly [
 		"a c",
 	],
 	[
-		"whose dearest bid is out by another's gets the next one",
+		"a client whose highest bid is excluded by another's gets a slot for the next one",
 		[
 			{ bid: "a", value: 9, sender: "s", record: 5 },
 			{ bid: "b", value: 8, sender: "s", client: "n" },
@@ -258,7 +258,7 @@ test("bids without a slot change nobody's, however few are left", () => {
 	);
 });
 
-test("whoever has a slot by lot keeps it when another withdraws", () => {
+test("a client with a slot by lot keeps it when another withdraws", () => {
 	fc.assert(
 		fc.property(
 			fc.integer({ min: 2, max: 40 }),

@@ -83,7 +83,7 @@ interface Options {
 	readonly times?: TimeRange;
 }
 
-/** The call that hands over a target with its backrun. */
+/** The call that forwards a target with its backrun. */
 function sent(dialect: BuilderRow["dialect"], options: Options): unknown {
 	const bundle: OutgoingBundle = {
 		name: "a name of ours",

@@ -121,7 +121,7 @@ test("a request that may no longer be sent when its connection is open is not wr
 });
 
 describe("whether deliveries are answered at all", () => {
-	/** Seconds to wait, answers that come, and after each whether all is well; two slots are 24 s. */
+	/** Seconds to wait, the answer that comes, and the health after it. Two slots are 24 s. */
 	type Step = readonly [waitSeconds: number, answer: DeliveryAnswer | null, healthy: boolean];
 
 	const TABLE: Readonly<Record<string, readonly Step[]>> = {
@@ -163,7 +163,7 @@ describe("whether deliveries are answered at all", () => {
 		});
 	}
 
-	test("each builder's last answer is told with its age; what was never sent is none", async () => {
+	test("each builder's last answer is reported with its age; a request that was never sent has none", async () => {
 		const clock = new ManualClock();
 		const health = new DeliveryHealth({ slot: { ms: 12_000 } }, { clock });
 		health.note("a", "unsent", 0);

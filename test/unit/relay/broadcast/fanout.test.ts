@@ -1,5 +1,5 @@
-// The fan-out against real servers: who gets what, signed by whom, under which identifier, who
-// hears the answers, who holds up whom, and what is taken back.
+// Tests the fan-out against real servers: recipients, signers, identifiers, who receives the
+// answers, who delays whom, and what is cancelled.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,10 +23,10 @@ import {
 
 const { startBuilder, fixture, busy } = fanoutFixtures();
 
-/** Told of nothing. */
+/** Ignores all answers. */
 const quiet = () => {};
 
-/** Keeps what it is told, as `builder kind answer`. */
+/** Keeps the answers that it receives, as `builder kind answer`. */
 function listener() {
 	const told: string[] = [];
 	const answered = ({ builder, kind, answer, ms, at }: BundleDelivery) => {
@@ -67,7 +67,7 @@ test("a name has one UUIDv4, the same after a restart: another's, another key's 
 	const rows = [builder.row("b", { cancel: "endpoint" })];
 	const { fanout } = fixture(rows);
 	let count = 0;
-	/** One at a time, so that none takes another's place before it is out. */
+	/** Sends one at a time, so that none replaces another before it is sent. */
 	const uuidOf = async (send: () => unknown): Promise<string> => {
 		send();
 		await seen(builder, ++count);
@@ -113,13 +113,13 @@ for (const path of ["fast", "nochecks"] as const) {
 		assert.equal(fanout.isOut(transaction.tx.hash), false);
 		fanout.cancel(transaction, fanout.takeBack(transaction), 101);
 		assert.ok((await finish()).every((body) => !body.includes(raw)));
-		// The same one sent again afterwards is no part of that.
+		// The same one, sent again afterwards, is not cancelled.
 		fanout.send(dispatch(transaction), ["b"]);
 		assert.ok((await finish()).some((body) => body.includes(raw)));
 	});
 }
 
-test("of waiting bundles with one name only the newest is sent, and none that is cancelled or stale", async () => {
+test("only the newest waiting bundle of a name is sent, and none that is cancelled or stale", async () => {
 	const { fanout, finish, noted } = await busy();
 	const { told, answered } = listener();
 	const left: string[] = [];
@@ -132,7 +132,7 @@ test("of waiting bundles with one name only the newest is sent, and none that is
 	fanout.send(dispatch(privateTransaction({ nonce: 1 }), 100), ["b"]);
 	fanout.setHead(100);
 	assert.deepEqual(told, Array(4).fill("b bundle unsent"));
-	// What comes under a cancelled name afterwards is no part of that. Nothing has left yet.
+	// A bundle that comes under a cancelled name afterwards is not cancelled. Nothing was sent yet.
 	send("c", 5);
 	assert.deepEqual([left, fanout.depth], [[], BUILDER_CONNECTIONS + 2]);
 	const bodies = await finish();

@@ -90,7 +90,7 @@ export function dispatch(transaction = privateTransaction(), block = 101) {
 	return { transaction, block, lastBlock: 125 };
 }
 
-/** What is bid on. */
+/** The target of the bids. */
 export const TARGET = privateTransaction();
 export const REFUND = { percent: 90, recipient: testAccount(9).address, bodyIdx: 0, of: null };
 
@@ -121,7 +121,7 @@ export function nonces(bodies: readonly string[], upTo = 10): number[] {
 	return bodies.map((body) => raws.findIndex((raw) => body.includes(raw))).filter((found) => found >= 0);
 }
 
-/** What the builder has seen, once that is `count` requests. */
+/** The requests that the builder has received, once there are `count`. */
 export function seen(builder: FakeBuilder, count: number): Promise<readonly SeenRequest[]> {
 	return until(`${count} requests`, () => builder.seen.length >= count && builder.seen);
 }

@@ -191,7 +191,7 @@ test("of one client's items the one sent least recently goes first", async () =>
 	assert.deepEqual(await drain(), ["e1", "b1", "c1", "d1", "a1"]);
 });
 
-test("of one client's items the dearest goes first, and no client's turn is another's", async () => {
+test("each client's highest item goes first, and no client uses another's turn", async () => {
 	const { push, drain } = fixture();
 	const worth = (name: string, client: string, wei: number) => push(name, 101, { client, worth: wei });
 	worth("r", "other", 0);
@@ -205,7 +205,7 @@ test("of one client's items the dearest goes first, and no client's turn is anot
 	] as const)
 		worth(name, "one", gwei * GWEI * TRANSFER);
 	for (const name of ["x1", "y1"]) worth(name, "two", GWEI);
-	// What pays alike goes in the order in which it came.
+	// Items that pay alike go in the order in which they came.
 	assert.deepEqual(await drain(), ["r", "b1", "x1", "d1", "y1", "c1", "a1", "e1"]);
 });
 

@@ -1,6 +1,6 @@
-// A builder that takes 50 requests in a second, and 100 targets with 16 bids each: users'
-// transactions and cancels wait for none of them, no second has more than the builder takes, and
-// each target has its first two bids out.
+// A builder that accepts 50 requests a second, and 100 targets with 16 bids each. Users'
+// transactions and cancels wait for no bid, no second exceeds the builder's limit, and the first
+// two bids of each target are sent.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ interface Sent {
 	readonly at: number;
 }
 
-/** What is sent in a chain slot, beside so many bids; the builder answers after 20 ms. */
+/** Sends for a chain slot, beside `bids` for each target. The builder answers after 20 ms. */
 async function chainSlot(bids: number) {
 	const clock = new ManualClock();
 	const sent: Sent[] = [];
@@ -59,7 +59,7 @@ async function chainSlot(bids: number) {
 	return { sent, waits };
 }
 
-test("1,600 bids delay no user, exceed no second's requests, and leave two bids of each target out", async () => {
+test("1,600 bids delay no user and exceed no second's requests, and two bids of each target are sent", async () => {
 	const [alone, beside] = [await chainSlot(0), await chainSlot(BIDS)];
 	assert.equal(beside.waits.length, (SECONDS * 1_000) / EVERY_MS);
 	assert.deepEqual(beside.waits, alone.waits, "users wait no longer than without bids");

@@ -181,13 +181,13 @@ describe("accounts of two clients", () => {
 			while (this.#answers.length > 0) await this.answer();
 		}
 
-		/** What it comes to, once all that was asked for is answered. */
-		async told<T>(asked: Promise<T>): Promise<T> {
+		/** The result, once all that was asked for is answered. */
+		async answered<T>(asked: Promise<T>): Promise<T> {
 			await this.answerAll();
 			return asked;
 		}
 
-		/** Which request asked for it, counted from 0. */
+		/** The index of the request that asked for it. */
 		requestOf(address: string): number {
 			return this.requests.findIndex((addresses) => addresses.includes(address));
 		}
@@ -214,8 +214,8 @@ describe("accounts of two clients", () => {
 	}
 
 	/**
-	 * All that was asked for in this turn of the event loop is sent, and what was answered is told,
-	 * which takes some turns.
+	 * Waits until all requests of this event loop turn are sent and their answers are returned, which
+	 * takes some turns.
 	 */
 	async function settled(): Promise<void> {
 		for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
@@ -259,9 +259,9 @@ describe("accounts of two clients", () => {
 		test(`a fresh state of a node that is ${where}`, async () => {
 			const fixture = new Fixture();
 			fixture.block = block;
-			const fresh = await fixture.told(fixture.accounts.fresh(HONEST, "honest"));
+			const fresh = await fixture.answered(fixture.accounts.fresh(HONEST, "honest"));
 			assert.deepEqual([fresh.block, fresh.balance], [told, BigInt(told)]);
-			const later = await fixture.told(fixture.accounts.get(HONEST, "honest"));
+			const later = await fixture.answered(fixture.accounts.get(HONEST, "honest"));
 			assert.deepEqual([later.block, later.balance], [10, 10n]);
 		});
 	}

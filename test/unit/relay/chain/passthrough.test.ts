@@ -87,10 +87,7 @@ describe("what is cached", () => {
 		return proxy.requests;
 	};
 
-	/**
-	 * What is asked, with the head's number, and how often the node is asked where a client asks
-	 * twice.
-	 */
+	/** Questions with the head's number, and how often the node is asked if a client asks twice. */
 	const rows: Readonly<Record<string, readonly (readonly [string, readonly unknown[], number, number?])[]>> =
 		{
 			"the chain's id, for good": [
@@ -218,7 +215,7 @@ describe("what goes wrong at the node", () => {
 		});
 	}
 
-	test("a refusal of its operator is told in the log, once a minute", async () => {
+	test("a refusal of its operator is logged once a minute", async () => {
 		proxy.setFault({ ...error(-32005), status: 429 } as NodeFault);
 		const clock = new ManualClock();
 		const passthrough = newPassthrough({}, clock);

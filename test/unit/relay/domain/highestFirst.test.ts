@@ -27,11 +27,11 @@ const CHAINS: readonly (readonly [string, readonly Parameters<typeof entry>[0][]
 	["one that needs twice the gas", [{ ...tip(3), gas: 42_000 }], 6],
 	["what is left of the fee cap above the base fee", [{ ...tip(3), maxFeePerGas: 11 * GWEI }], 1],
 	["one that can't be in the block", [{ ...tip(3), maxFeePerGas: 9 * GWEI }], 0],
-	["a dear one behind a cheap one: both together", [tip(1), tip(9)], 5],
-	["a cheap one behind a dear one: the dear one alone", [tip(9), tip(1)], 9],
+	["a high one behind a low one: both together", [tip(1), tip(9)], 5],
+	["a low one behind a high one: the high one alone", [tip(9), tip(1)], 9],
 	["the best of all beginnings", [tip(2), tip(8), tip(1), tip(1)], 5],
 	["nothing behind one that can't go", [tip(2), { maxFeePerGas: 9 * GWEI }, tip(50)], 2],
-	["many cheap ones are no dear one", Array.from({ length: 64 }, () => tip(1)), 1],
+	["many low ones are no high one", Array.from({ length: 64 }, () => tip(1)), 1],
 ];
 
 test("a chain is worth what its first transactions pay on average, as many as make it most", () => {
@@ -41,16 +41,16 @@ test("a chain is worth what its first transactions pay on average, as many as ma
 
 /** Senders as `client worth`, in the order in which they are added and served. */
 const TURNS: readonly (readonly [string, readonly string[], readonly string[]])[] = [
-	["of one client the dearest first", ["a 1", "a 3", "a 2"], ["a 3", "a 2", "a 1"]],
-	["of many the dearest first", ["a 1", "b 3", "c 2"], ["b 3", "c 2", "a 1"]],
+	["the highest of one client first", ["a 1", "a 3", "a 2"], ["a 3", "a 2", "a 1"]],
+	["the highest of many clients first", ["a 1", "b 3", "c 2"], ["b 3", "c 2", "a 1"]],
 	[
-		"a flood of dear ones of one client shuts nobody out",
+		"a flood of high ones of one client shuts nobody out",
 		["a 9", "a 8", "a 7", "a 6", "b 1", "c 2", "c 1"],
 		["a 9", "c 2", "b 1", "a 8", "c 1", "a 7", "a 6"],
 	],
 ];
 
-test("clients are served in turn, each with its dearest, and in each round the dearest first", () => {
+test("clients are served in turn, each with its highest, and in each round the highest first", () => {
 	for (const [name, added, expected] of TURNS) {
 		const order = new HighestFirst<{ client: string; worth: number }>();
 		for (const one of added) order.add({ client: one.slice(0, 1), worth: Number(one.slice(2)) });
@@ -101,8 +101,8 @@ scenario(
 		fixture.builders.leastWaiting = 1_000;
 		const first = fixture.block();
 		await until("the first ones", () => isSent(1));
-		const dearest = sent.length;
-		assert.ok(dearest < count);
+		const sentFirst = sent.length;
+		assert.ok(sentFirst < count);
 		fixture.builders.leastWaiting = 0;
 		await fixture.clock.advance(10);
 		await first;
@@ -128,7 +128,7 @@ scenario(
 );
 
 scenario(
-	"a head is worked off in turns of the event loop, however many transactions a sender has",
+	"a head is processed in turns of the event loop, however many transactions a sender has",
 	async (fixture) => {
 		const [senders, each] = [6, 60];
 		for (let i = 0; i < senders; i += 1) {

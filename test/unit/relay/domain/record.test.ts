@@ -72,12 +72,12 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	// Admitted, and admitted anew where it had expired or was dropped, or addresses had cancelled it
 	// (the pipeline's rule).
 	received: "        P . . . . . . . P P P",
-	// Of what has ended or is mined, nobody becomes an owner.
+	// Nobody becomes an owner of a transaction that has ended or is mined.
 	joined: "          P Q F S B . . . . . .",
 	left: "            P Q F S B . . . . . .",
 	queued: "          Q Q Q Q Q . . . . . .",
 	ready: "           P P F S B . . . . . .",
-	// What waits in the queue is not simulated.
+	// A transaction in the queue is not simulated.
 	simulated: "       P . P S B . . . . . .",
 	simulationFailed: "F . F F F . . . . . .",
 	// Sent all the same.
@@ -87,11 +87,11 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	bid: "             P Q F S B . . . . . .",
 	bundled: "         B . . B B . . . . . .",
 	refunded: "        . . . . . I V . . . .",
-	// Neither what waits nor what fails is sent.
+	// Neither a waiting transaction nor a failed one is sent.
 	broadcast: "       B . . B B . . . . . .",
 	delivered: "       P Q F S B I V R C E D",
-	// A builder may mine what had ended a moment ago; nothing is mined twice without a reorganisation
-	// between.
+	// A builder may mine a transaction that ended a moment ago. Nothing is mined twice without a
+	// reorganisation between.
 	included: "        I I I I I . . I I I I",
 	includedReverted: "V V V V V . . V V V V",
 	// The block of a dropped one is that of the transaction that used its nonce.

@@ -32,8 +32,8 @@ test("a builder owes its percentage of what a backrun brought, less its gas, to 
 });
 
 /**
- * What a builder takes off 90 % of a million wei, at a base fee of 1 wei: to an account that is
- * there, and to a new one.
+ * The amounts that a builder deducts from 90 % of a million wei, at a base fee of 1 wei: for an
+ * existing account, and for a new one.
  */
 const COSTS = [
 	[OSAKA, "usual", 0n, 0n],

@@ -1,4 +1,4 @@
-// What one bundle in one block adds to a day's figures, and that taking it out leaves nothing.
+// Tests what one bundle in one block adds to a day's figures, and that removing it leaves nothing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -26,15 +26,15 @@ const NEXT: NextBlock = {
 
 interface Row {
 	readonly tx?: TxOptions;
-	/** What the decoder would not let through, or what is dear to sign. */
+	/** Fields that the decoder would refuse, or that are expensive to sign. */
 	readonly fields?: Partial<DecodedTransaction>;
 	readonly next?: Partial<NextBlock>;
 }
-/** Null where it is taken, else `CODE: message`. */
+/** Null if it is accepted, else `CODE: message`. */
 type Expected = string | null;
 
 /**
- * What is asked; the row; what is refused. Most boundaries are tested from outside: see
+ * The case, the row, and the refusal. Most boundaries are tested from outside: see
  * test/integration/transport/badInput.
  */
 const TABLE: readonly (readonly [string, Row, Expected])[] = [

@@ -1,5 +1,5 @@
-// An edge and the core over a real websocket: what is followed, called and told when subscribers,
-// calls and connections come and go.
+// An edge and the core over a real websocket: what is followed, called and reported when
+// subscribers, calls and connections come and go.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -70,11 +70,11 @@ async function startCore(
 		server.close();
 	});
 	const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-	/** `following`: the topics that are told to edges. */
+	/** `following`: the topics that edges are notified of. */
 	return { hub, edges, following, holder: { term: 1, address, secret: SECRET } };
 }
 
-/** An edge that is connected with it. `charges` has what calls weigh more. */
+/** An edge that is connected with it. `charges` has the additional cost of calls. */
 async function startEdge(t: TestContext, holder: Parameters<typeof CoreLink.open>[0]) {
 	const charges: number[] = [];
 	const hub: SubscriptionHub = newHub((topic) => core.unfollow(topic));
@@ -98,7 +98,7 @@ function newHub(onEmpty?: (topic: string) => void): SubscriptionHub {
 	return new SubscriptionHub({ log, turns: new EventLoopQueue({ clock: systemClock }), onEmpty });
 }
 
-test("what no client of an edge follows any more, the core does not tell it any more", async (t) => {
+test("the core stops notifying an edge of topics that no client of it follows any more", async (t) => {
 	const { following, holder } = await startCore(t);
 	const { follow, core, hub } = await startEdge(t, holder);
 	const [one, other] = [new Listener(), new Listener()];
@@ -117,7 +117,7 @@ test("what no client of an edge follows any more, the core does not tell it any 
 	await until("nor what could not be subscribed to", () => following.size === 0);
 });
 
-test("a client that follows what another has just left is told its news", async (t) => {
+test("a client that follows a topic that another has just left receives its news", async (t) => {
 	const { hub, holder } = await startCore(t);
 	const { follow, ask } = await startEdge(t, holder);
 	const [one, other] = [new Listener(), new Listener()];
@@ -130,7 +130,7 @@ test("a client that follows what another has just left is told its news", async 
 	// The core has read by then all that the edge has sent.
 	await ask();
 	hub.publish(TOPIC, () => "news");
-	await until("it is told", () => other.results.some(([, result]) => result === "news"));
+	await until("it receives the news", () => other.results.some(([, result]) => result === "news"));
 });
 
 test("a core that leaves answers what it has taken, and takes nothing more", async (t) => {

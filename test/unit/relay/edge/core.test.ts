@@ -1,5 +1,5 @@
-// Clients are told of each shared transaction once, whatever becomes of the connections with cores
-// meanwhile.
+// Tests that clients receive each shared transaction once, whatever happens to the connections with
+// cores meanwhile.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,14 +14,14 @@ import { ManualClock } from "../../../support/manualClock.ts";
 const TERM = { number: 6, secret: "of this term" };
 const holder: Holder = { term: TERM.number, address: "http://192.0.2.1", secret: TERM.secret };
 
-/** A core of nothing yet; `told` has what its clients were told. */
+/** A core without state yet. `received` has the results that its clients received. */
 function coreOf() {
-	const told: string[] = [];
+	const received: string[] = [];
 	const core = new Core<null>({
 		subscriptions: {
 			hasSubscribers: () => true,
 			subscribed: () => [],
-			publishAll: (_topic: string, results: Results) => void told.push(String(results.count)),
+			publishAll: (_topic: string, results: Results) => void received.push(String(results.count)),
 		},
 		charge: () => {},
 		recover: () => undefined,
@@ -37,40 +37,40 @@ function coreOf() {
 			closed += 1;
 		},
 	} as unknown as CoreLink;
-	return { core, told, link, closed: () => closed };
+	return { core, received, link, closed: () => closed };
 }
 
 function localOf(shared: readonly { readonly hash: string; readonly text: string }[]): LocalCore<null> {
 	return { needs: null, follow: async () => () => {}, shared: () => shared, term: TERM };
 }
 
-test("a process that has connected with itself before it was the core tells nothing twice", async () => {
-	const { core, told, link, closed } = coreOf();
+test("a process that has connected with itself before it was the core reports nothing twice", async () => {
+	const { core, received, link, closed } = coreOf();
 	const events = core.linkEvents(holder);
 	core.connect(link);
 	await core.take(localOf([]));
 	core.shared("0xaa", '"0xaa"');
 	events.onShared(1, "0xaa", '"0xaa"');
-	assert.equal(told.length, 1);
+	assert.equal(received.length, 1);
 	assert.equal(closed(), 1);
 	assert.equal(core.remote, null);
 });
 
-test("what comes by a connection that another one has replaced is the other one's to tell", () => {
-	const { core, told, link } = coreOf();
+test("a transaction from a connection that another one has replaced is left to the other one to report", () => {
+	const { core, received, link } = coreOf();
 	const events = core.linkEvents(holder);
 	core.connect(link);
 	events.onShared(1, "0xaa", '"0xaa"');
 	const later = { ...holder, term: TERM.number + 1, secret: "of the next" };
 	core.connect({ ...link, holder: later } as unknown as CoreLink);
 	events.onShared(2, "0xbb", '"0xbb"');
-	assert.equal(told.length, 1);
+	assert.equal(received.length, 1);
 	core.linkEvents(later).onShared(1, "0xbb", '"0xbb"');
-	assert.equal(told.length, 2);
+	assert.equal(received.length, 2);
 });
 
-test("a term of the same number with another secret is another one: its feed begins anew, and tells nothing twice", () => {
-	const { core, told, link } = coreOf();
+test("a term of the same number with another secret is another one: its feed begins anew, and reports nothing twice", () => {
+	const { core, received, link } = coreOf();
 	const asked: unknown[] = [];
 	const connect = (to: Holder) => {
 		const ask = (_name: string, params: unknown, answered: (start: FeedStart) => void): void => {
@@ -84,5 +84,5 @@ test("a term of the same number with another secret is another one: its feed beg
 	connect(holder);
 	connect({ ...holder, secret: "of another" });
 	assert.deepEqual(asked, [[null], [5], [null]]);
-	assert.equal(told.length, 2, "again in its own term, where that is news, and not in the next");
+	assert.equal(received.length, 2, "again in its own term, where that is news, and not in the next");
 });

@@ -9,9 +9,9 @@ const status = (stage: string, more: object = {}) => ({ stage, ...more });
 
 const WAITS = status("PENDING", { reason: "max fee 1, base fee 2" });
 
-/** What the core before had told, what the next one says, and what of that is news. */
+/** The previous core's reports, the next core's reports, and which of these are news. */
 const ROWS: readonly (readonly [
-	told: readonly object[],
+	reported: readonly object[],
 	said: readonly object[],
 	news: readonly object[],
 ])[] = [
@@ -30,7 +30,7 @@ const ROWS: readonly (readonly [
 		[status("INCLUDED"), status("BROADCAST"), status("INCLUDED")],
 		[status("BROADCAST"), status("INCLUDED")],
 	],
-	// Of a bundle, block by block.
+	// A bundle, block by block.
 	[
 		[status("SENT", { block: 1 }), status("ACCEPTED", { block: 2 })],
 		[status("ACCEPTED", { block: 1 }), status("SENT", { block: 1 }), status("SENT", { block: 2 })],
@@ -39,12 +39,12 @@ const ROWS: readonly (readonly [
 	[[], [status("PENDING")], [status("PENDING")]],
 ];
 
-for (const [told, said, news] of ROWS) {
+for (const [reported, said, news] of ROWS) {
 	const list = (results: readonly object[]) => results.map((one) => JSON.stringify(one)).join(", ");
-	test(`told ${list(told)}; the next core says ${list(said)}`, () => {
+	test(`reported ${list(reported)}; the next core reports ${list(said)}`, () => {
 		const topics = new ReportedTopics();
-		topics.begin(TOPIC, told.slice(0, 1));
-		for (const one of told.slice(1)) assert.equal(topics.isNews(TOPIC, JSON.stringify(one)), true);
+		topics.begin(TOPIC, reported.slice(0, 1));
+		for (const one of reported.slice(1)) assert.equal(topics.isNews(TOPIC, JSON.stringify(one)), true);
 		topics.coreChanged();
 		assert.deepEqual(
 			said.filter((one) => topics.isNews(TOPIC, JSON.stringify(one))),
@@ -53,7 +53,7 @@ for (const [told, said, news] of ROWS) {
 	});
 }
 
-test("what stands now is no news if it was told last; a change is, also to the same", () => {
+test("the current status is no news if it was reported last; a change is, also to the same status", () => {
 	const topics = new ReportedTopics();
 	topics.begin(TOPIC, [status("BROADCAST")]);
 	const text = JSON.stringify(status("BROADCAST"));

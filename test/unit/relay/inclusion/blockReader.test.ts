@@ -178,7 +178,7 @@ describe("what was paid in a block", () => {
 		["no transactions", block({ transactions: undefined })],
 		["hashes alone", block({ transactions: [hash("aa")] })],
 		["a transaction without a value", block({ transactions: [row({ value: undefined })] })],
-		["a node that is out", new UpstreamError("timeout")],
+		["a node that is down", new UpstreamError("timeout")],
 	] as const) {
 		test(`a block with ${name} is a fault, never a block without payments`, async () => {
 			await assert.rejects(fixture({ eth_getBlockByHash: answer }).reader.block(hash("bb")), UpstreamError);
@@ -252,8 +252,8 @@ describe("what was paid in a block", () => {
 		["no receipt", null, FRAME],
 		["a receipt without a price", { ...RECEIPT, effectiveGasPrice: undefined }, FRAME],
 		["an error instead of a receipt", new Error("busy"), FRAME],
-		["a node that is out", new UpstreamError("timeout"), FRAME],
-		["a node that goes out before the trace", RECEIPT, new UpstreamError("timeout")],
+		["a node that is down", new UpstreamError("timeout"), FRAME],
+		["a node that goes down before the trace", RECEIPT, new UpstreamError("timeout")],
 	] as const) {
 		test(`${name}: a fault, never an amount`, async () => {
 			const { reader } = fixture({ eth_getTransactionReceipt: receipt, debug_traceTransaction: trace });

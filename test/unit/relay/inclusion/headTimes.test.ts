@@ -11,16 +11,16 @@ const SLOT_S = 12;
 const HOUR_MS = 3_600_000;
 
 let clock: ManualClock;
-/** What the log told, in ms: how far the clock is ahead; 0: no more. */
-let told: number[];
+/** The logged differences, in ms: how far the clock is ahead, or 0 once it no longer is. */
+let logged: number[];
 let times: HeadTimes;
 beforeEach(() => {
 	clock = new ManualClock();
-	told = [];
+	logged = [];
 	const log: Logger = {
 		...silentLogger,
-		info: () => told.push(0),
-		warn: (message, { ms } = {}) => told.push(message.includes("ahead of") ? Number(ms) : -Number(ms)),
+		info: () => logged.push(0),
+		warn: (message, { ms } = {}) => logged.push(message.includes("ahead of") ? Number(ms) : -Number(ms)),
 	};
 	times = new HeadTimes({ slot: { ms: SLOT_S * 1000 } }, { clock, log });
 });
@@ -76,7 +76,7 @@ describe("the age of the head", () => {
 		assert.ok(times.ageMs() < 60_000);
 		await follow(10);
 		assert.equal(times.ageMs(), 0);
-		assert.deepEqual(told, []);
+		assert.deepEqual(logged, []);
 	});
 
 	test("does not jump when this machine's clock is set", async () => {
@@ -105,25 +105,25 @@ describe("the difference between the clocks", () => {
 		["a day behind", -24 * HOUR_MS, [-24 * HOUR_MS + 2_000]],
 	];
 	for (const [name, aheadMs, expected] of rows) {
-		test(`${name}: told once`, async () => {
+		test(`${name}: logged once`, async () => {
 			await follow(30, { aheadMs });
-			assert.deepEqual(told, expected);
+			assert.deepEqual(logged, expected);
 			assert.equal(times.differenceMs(), expected[0] ?? 0);
 		});
 	}
 
-	test("is told again when it ends, and when the clock is set anew", async () => {
+	test("is logged again when it ends, and when the clock is set anew", async () => {
 		await follow(6, { aheadMs: HOUR_MS });
 		clock.set(-HOUR_MS);
 		await follow(6);
 		clock.set(-2 * HOUR_MS);
 		await follow(6, { aheadMs: -2 * HOUR_MS });
-		assert.deepEqual(told, [HOUR_MS + 2_000, 0, -2 * HOUR_MS + 2_000]);
+		assert.deepEqual(logged, [HOUR_MS + 2_000, 0, -2 * HOUR_MS + 2_000]);
 	});
 
 	test("is none where every block comes late in its slot, as under EIP-7732", async () => {
 		for (const lateMs of [6_000, 9_000]) await follow(30, { lateMs });
-		assert.deepEqual(told, []);
+		assert.deepEqual(logged, []);
 		assert.ok(times.ageMs() <= SLOT_S * 1000);
 	});
 
@@ -131,6 +131,6 @@ describe("the difference between the clocks", () => {
 		await follow(5);
 		await follow(1, { lateMs: 60_000 });
 		await follow(5);
-		assert.deepEqual(told, []);
+		assert.deepEqual(logged, []);
 	});
 });

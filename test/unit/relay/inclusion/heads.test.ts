@@ -113,7 +113,7 @@ describe("HeadSubscription and a server that is not as expected", () => {
 			socket.send(announce({ subscription: "0x7", result: { hash: HASH.toUpperCase().replace("X", "x") } }));
 		};
 		subscribe(url);
-		await until("the one that is", () => heads.length > 0);
+		await until("the real announcement", () => heads.length > 0);
 		assert.deepEqual(heads, [HASH]);
 		assert.equal(connections, 1);
 	});

@@ -1,5 +1,5 @@
-// Where transactions were mined, read from a real chain. A node's failure never counts as "not
-// mined".
+// Tests reading where transactions were mined from a real chain. A node's failure never counts as
+// "not mined".
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// A bundle's status as JSON: what it claimed and what was paid, and what is told only with the
+// A bundle's status as JSON: its claim, the payment, and the fields that are shown only with the
 // block.
 
 import assert from "node:assert/strict";

@@ -124,7 +124,7 @@ test("of one that no builder has yet, and that was withdrawn before its simulati
 	});
 });
 
-test("a bid whose bidder has a record has priority; before its block nothing is told of builders", () => {
+test("a bid whose bidder has a record has priority; before its block no builder is reported", () => {
 	const stats = (one: BundleRecord, hasRecord: boolean) =>
 		bundleStatsV2(one, 7, hasRecord) as { isHighPriority: boolean; consideredByBuildersAt: unknown[] };
 	assert.deepEqual([stats(record, true).isHighPriority, stats(record, false).isHighPriority], [true, false]);

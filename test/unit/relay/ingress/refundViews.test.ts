@@ -1,6 +1,6 @@
 // Tests the parts of a long list of refunds as a client follows them, in both formats, and for how
-// long one count of the totals is given. Who may ask, and what is told of a chain, is in
-// test/integration/auction/refunds.test.ts.
+// long one count of the totals is returned. test/integration/auction/refunds.test.ts tests who may
+// ask, and what is reported of a chain.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Who may repeat a signed request: its first client always, others once 7,200 blocks have passed,
-// or when it had to be forgotten.
+// Tests who may repeat a signed request: its first client always, others once 7,200 blocks have
+// passed, or when it had to be forgotten.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

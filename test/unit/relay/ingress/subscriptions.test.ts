@@ -116,14 +116,14 @@ describe("a transaction's status", () => {
 		server.hub.publish(transactionTopic(record.hash), () => ({ hash: record.hash, stage: record.stage }));
 	}
 
-	/** The stages that a client is told next. */
+	/** The stages that a client receives next. */
 	async function stages(client: WsClient, count: number): Promise<readonly unknown[]> {
-		const told: unknown[] = [];
-		while (told.length < count) {
+		const received: unknown[] = [];
+		while (received.length < count) {
 			const { params } = (await client.next()) as { params?: { result: { stage: string } } };
-			told.push(params?.result.stage);
+			received.push(params?.result.stage);
 		}
-		return told;
+		return received;
 	}
 
 	/** The first read of a record waits until the answer is called. */

@@ -2,7 +2,7 @@
 // heads, payments in full and short, backruns elsewhere in the block, reorganisations, restarts,
 // failing or missing simulations, restricted builders, and targets that fail, end or come back.
 // After each step each builder must have the bids that a brute-force model finds, and before its
-// block no bid is told anything but that it was accepted.
+// block no bid is reported as anything but accepted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -37,15 +37,15 @@ interface ModelBid {
 	readonly last: number;
 	/** In the order in which they were accepted. */
 	readonly seq: number;
-	/** What it pays from the next head on. */
+	/** The amount that it pays from the next head on. */
 	coming: bigint;
-	/** What it pays now; null: it fails, and is never valid again. */
+	/** The amount that it pays now. Null: it fails, and is never valid again. */
 	value: bigint | null;
 	landed: string | null;
 	over: boolean;
 }
 
-/** What a bid paid right behind its target. */
+/** The payment of a bid right behind its target. */
 interface ModelPayment {
 	readonly block: Block;
 	readonly by: ModelBid;
@@ -76,7 +76,7 @@ class Run {
 	#failing = { now: new Set<number>(), coming: new Set<number>() };
 	readonly #payments: ModelPayment[] = [];
 	#chain: Block[] = [];
-	/** What each builder would put behind a target: by builder and name, with the block. */
+	/** The bids that each builder would put behind a target: by builder and name, with the block. */
 	readonly #held = new Map<string, { label: string; target: string; block: number }>();
 
 	constructor(seen: Set<string>) {
@@ -192,7 +192,7 @@ class Run {
 		await this.#next(target ? [target] : []);
 	}
 
-	/** The next block holds a target with one of the backruns that are out behind it. */
+	/** The next block holds a target with one of the backruns that builders have for it. */
 	async #mine({ target: at, which, pays, isLater }: Extract<Command, { do: "mined" }>): Promise<void> {
 		const target = this.#targets[at];
 		if (!target) return;
@@ -286,7 +286,7 @@ class Run {
 		one.over = true;
 	}
 
-	/** What the next head brings. */
+	/** Applies the changes that the next head brings. */
 	#advance(): void {
 		this.#out.now = new Set(this.#out.coming);
 		this.#failing.now = new Set(this.#failing.coming);
@@ -333,7 +333,7 @@ class Run {
 		return !one.over && one.landed === null && this.#targets[one.target] !== null;
 	}
 
-	/** What its bidder has left at a builder: a tenth of what it paid, by the chain as it stands. */
+	/** The bidder's record at a builder: a tenth of its payments, by the chain as it stands. */
 	#recordAt(builder: string, one: ModelBid): bigint {
 		if (builder !== "a") return 0n;
 		const paid = this.#payments.filter(
@@ -351,8 +351,8 @@ class Run {
 	}
 
 	/**
-	 * What a builder shall have of a target: half by record, a quarter by bid, the rest by lot, each
-	 * drawn anew among what is left.
+	 * The bids that a builder shall have for a target: half by record, a quarter by bid, the rest by
+	 * lot, each drawn anew among those left.
 	 */
 	#best(builder: string, target: number): readonly ModelBid[] {
 		const valid = this.#bids.filter(
@@ -442,7 +442,7 @@ class Run {
 	}
 }
 
-/** Under which a bidder has its record: a signature, else the sender at its client. */
+/** The key of a bidder's record: a signature, else the sender at its client. */
 function bidderOf({ owner, client, sender }: ModelBid): string {
 	return owner.startsWith("0x") ? owner : `${sender} ${client}`;
 }
@@ -456,7 +456,7 @@ function isBetter(one: ModelBid, than: ModelBid): boolean {
 	return a === b ? one.seq < than.seq : a > b;
 }
 
-test("what is out is always what the rules give a slot", async () => {
+test("builders always have the bids that the rules give a slot", async () => {
 	const seen = new Set<string>();
 	await fc.assert(
 		fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60, size: "max" }), (commands) =>

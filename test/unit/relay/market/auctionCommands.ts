@@ -6,7 +6,7 @@ import fc from "fast-check";
 export const TARGETS = 2;
 /** Some have signed. */
 export const OWNERS = Array.from({ length: 10 }, (_, n) => (n < 6 ? `0x${String(n).repeat(40)}` : `o${n}`));
-/** Of few networks. */
+/** Clients of few networks. */
 export const CLIENTS = [1, 2, 3, 4, 5].flatMap((n) => [`192.0.2.${n}`, `198.51.100.${n}`]);
 
 const bid = fc.record({
@@ -81,8 +81,8 @@ function bidOf(at: number, value: number, more: { signer?: number; nonce?: numbe
 }
 
 /**
- * What chance seldom brings: more clients than slots, one of them with two of the highest bids, and
- * more records than slots for them.
+ * A sequence that chance seldom brings: more clients than slots, one of them with two of the
+ * highest bids, and more records than slots for them.
  */
 const CROWD: Command[] = [
 	...[2, 9, 5, 1, 7, 3].flatMap((value, at): Command[] => [
@@ -113,7 +113,7 @@ const SENDERS: Command[] = [
 /** Sequences that chance seldom brings. */
 export const SELDOM: readonly Command[][] = [CROWD, SENDERS];
 
-/** What the runs must have come to: one that never did would prove nothing about it. */
+/** The cases that the runs must reach. Runs without a case would prove nothing about it. */
 export const CORNERS = [
 	...["replaced", "cancelled", "reorganised", "came back", "later", "restarted", "rejected"],
 	...["target ended", "target mined", "by record", "by lot", "a network twice", "no slot"],

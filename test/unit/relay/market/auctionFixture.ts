@@ -98,7 +98,7 @@ export class AuctionFixture {
 	readonly transfers = new Map<string, bigint>();
 	/** Logged errors. */
 	readonly faults: string[] = [];
-	/** What subscribers of bundles received: `label block STAGE reason`. */
+	/** The messages to subscribers of bundles: `label block STAGE reason`. */
 	readonly published: string[] = [];
 	readonly outcomes: string[] = [];
 	/** How often a later head was reported. */
@@ -321,7 +321,7 @@ export class AuctionFixture {
 		}
 	}
 
-	/** What is known of a bundle in a block: `STAGE reason`. */
+	/** The status of a bundle in a block: `STAGE reason`. */
 	status(hash: string, block: number, owner = "me"): string | undefined {
 		const status = this.detail(hash, block, owner);
 		return status && [status.stage, ...(status.reason === null ? [] : [status.reason])].join(" ");
@@ -438,12 +438,12 @@ export class PlainFixture extends AuctionFixture {
 		return this.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
 	}
 
-	/** What was simulated since the last time: `t1 t2 in 101`. */
+	/** The simulations since the last time: `t1 t2 in 101`. */
 	tried(): string[] {
 		return this.simulations.plain.splice(0).map(({ labels, block }) => `${labels} in ${block.number}`);
 	}
 
-	/** Under how many names bundles have gone out. */
+	/** The number of names that bundles were sent under. */
 	get names(): number {
 		return new Set(this.builders.sent.map(({ name }) => name)).size;
 	}

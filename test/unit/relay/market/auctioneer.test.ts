@@ -10,14 +10,14 @@ import type { Pays } from "./auctionFakes.ts";
 import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
 
 describe("a full book", () => {
-	test("the cheapest bid of the client with the most bids is evicted, which is told with the block", async () => {
+	test("the lowest bid of the client with the most bids is evicted, which is reported with the block", async () => {
 		const { fixture, target: one } = await withTarget({ bids: { maxTotal: 4 }, slots: 4 });
 		const two = await fixture.target("U");
 		const a = await fixture.accepted("A", one, 5n);
 		const b = await fixture.accepted("B", one, 4n, { uuid: "u" });
 		const c = await fixture.accepted("C", two, 9n);
 		const d = await fixture.accepted("D", two, 1n, { owner: "you" });
-		// Cheaper than all, but of another client.
+		// Lower than all, but of another client.
 		const e = await fixture.accepted("E", two, 1n, { owner: "her" });
 		assert.equal(fixture.bids.size, 4);
 		const stages = () => [
@@ -82,8 +82,8 @@ function backrun(fixture: AuctionFixture) {
 }
 
 /**
- * Of a bid for 101 to 103, whose times are 1212, 1224 and 1236: what it is for, and whether it goes
- * out for 101 and 102.
+ * The time range of a bid for blocks 101 to 103, which come at 1212, 1224 and 1236. Then whether it
+ * is sent for 101 and 102.
  */
 for (const [times, isOut] of [
 	[{ from: 1_212, until: 1_212 }, [true, false]],
@@ -192,8 +192,8 @@ async function atNextHead(pays: Pays = 9n) {
 
 describe("what a block says of the bids on a target", () => {
 	/**
-	 * What block 101 contains; the status of the bid with the slot there, of one without, and of that
-	 * in 102.
+	 * The contents of block 101. Then the status of the bid with the slot there, of one without, and
+	 * of the latter in 102.
 	 */
 	const rows = [
 		["neither", [], "TARGET_NOT_MINED", "TARGET_NOT_MINED", "ACCEPTED"],
@@ -255,7 +255,7 @@ describe("what a block says of the bids on a target", () => {
 		assert.deepEqual([fixture.status(a, 102), fixture.bids.size], ["NOT_PLACED notSimulated", 0]);
 	});
 
-	test("what the transaction behind the target paid is told to the bid in the block and to those that lost", async () => {
+	test("the payment of the transaction behind the target is reported to the bid in the block and to those that lost", async () => {
 		const { fixture, target } = await withTarget({ slots: 4 });
 		const a = await fixture.accepted("A", target, 9n);
 		const winner = backrun(fixture);
@@ -286,7 +286,7 @@ for (const [pays, reason] of [
 	["EXECUTION_REVERTED", "reverted"],
 	["NONCE_TOO_LOW", "invalid"],
 ] as const) {
-	test(`a bid that gives ${pays} at the new head gives way to the next one, and is told ${reason} with the block`, async () => {
+	test(`a bid that gives ${pays} at the new head gives way to the next one, and is reported as ${reason} with the block`, async () => {
 		const { fixture, target, a } = await atNextHead(pays);
 		await fixture.accepted("B", target, 5n, { first: 102 });
 		fixture.builders.take();

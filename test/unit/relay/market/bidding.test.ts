@@ -91,7 +91,7 @@ test("a transaction can't be its own backrun", async () => {
 });
 
 describe("how many there may be", () => {
-	test("on a full target the lowest bid is evicted, also if it came last; nobody is told before the block", async () => {
+	test("on a full target the lowest bid is evicted, also if it came last; nothing is reported before the block", async () => {
 		const { fixture, target } = await withTarget({ bids: { maxPerTarget: 2 } });
 		const a = await fixture.accepted("A", target, 5n, { uuid: "a" });
 		const b = await fixture.accepted("B", target, 7n);

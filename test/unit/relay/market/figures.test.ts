@@ -93,7 +93,7 @@ test("a client with too many days loses its first, also on disk, whatever keys i
 	await write();
 	const next = await again();
 	assert.deepEqual([next.days("key 1"), next.days("key 3")], [[], [[1, 1]]]);
-	// What is loaded counts too.
+	// Loaded figures count too.
 	next.bid("key 4", 2, "a");
 	assert.deepEqual([next.days("key 2"), next.days("key 4")], [[], [[2, 1]]]);
 });

@@ -55,7 +55,7 @@ for (const [name, refunding, builders, isTaken] of [
 }
 
 /**
- * What happens to a bundle of t1 and t2 for 101 to 105 or for later blocks; the calls to builders
+ * An event for a bundle of t1 and t2 for 101 to 105 or for later blocks, the calls to builders
  * after that, and its final status in its first block.
  */
 const ENDS: readonly (readonly [
@@ -300,8 +300,8 @@ describe("at each head", () => {
 });
 
 /**
- * Of a bundle for 101 to 103, whose times are 1212, 1224 and 1236: what it is for, the blocks that
- * it is tried and sent for.
+ * The time range of a bundle for blocks 101 to 103, which come at 1212, 1224 and 1236. Then the
+ * blocks that it is tried and sent for.
  */
 const TIMES = [
 	["a time at which the first block is", { from: 1_212, until: 1_212 }, [101]],
@@ -372,7 +372,7 @@ test("the same bundle again with other times replaces it at the builders", async
 	assert.equal(fixture.names, 1);
 });
 
-/** What happens while it is tried for 102, what goes out then, and what its record says of 102. */
+/** An event while it is tried for 102, the calls to builders then, and its recorded status. */
 const MEANWHILE: readonly (readonly [
 	name: string,
 	happens: (fixture: Fixture) => unknown,
@@ -405,8 +405,8 @@ for (const [name, happens, lines, status] of MEANWHILE) {
 }
 
 /**
- * What happens while the accounts of a new one are asked for; the refusal's code, or its stage;
- * what goes out.
+ * An event while the accounts of a new bundle are asked for, the refusal's code or its stage, and
+ * the calls to builders.
  */
 const RACES: readonly (readonly [
 	name: string,

@@ -14,7 +14,7 @@ import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 
 const COINBASE = "0xc01";
 const USER = `0x${"77".repeat(20)}`;
-/** What builders owe: 90 percent, or half of it without their gas. */
+/** The refunds that builders owe: 90 percent, or half of it without their gas. */
 const A: RefundTerms = { percent: 90, refundGas: 0 };
 const B: RefundTerms = { percent: 50, refundGas: 3 };
 
@@ -62,7 +62,7 @@ test("a refund names the bid, its proceeds, the payer and the recipient", () => 
 });
 
 const PAID = { value: 900n };
-/** What the block holds, and what counts as paid for a backrun that is owed 900 wei. */
+/** The block's contents, and the amount that counts as paid for a backrun owed 900 wei. */
 const PAYMENTS: readonly (readonly [name: string, rows: readonly (string | Partial<Row>)[], paid: bigint])[] =
 	[
 		["nothing was paid", ["T", "0xa"], 0n],
@@ -83,8 +83,8 @@ test("the coinbase's payment to the user behind the backrun is the refund", () =
 });
 
 /**
- * What the second one of two backruns of one recipient bid, the block behind the first one, and
- * what counts as paid for each.
+ * The bid of the second of two backruns of one recipient, the block behind the first one, and the
+ * amounts that count as paid for each.
  */
 const TWO: readonly (readonly [
 	name: string,
@@ -125,8 +125,8 @@ test("two recipients have nothing to do with each other", () => {
 const TERMS: readonly (readonly [name: string, readonly RefundTerms[], paid: bigint, amounts: string])[] = [
 	["the one whose terms fit what was paid", [B, A], 470n, "30 470 470"],
 	["the other one, whose terms fit", [B, A], 900n, "0 900 900"],
-	["the one that owes the most where none fits", [B, A], 7n, "0 900 7"],
-	["the one that owes the most where nothing was paid", [B, A], 0n, "0 900 0"],
+	["the builder that owes the most where none fits", [B, A], 7n, "0 900 7"],
+	["the builder that owes the most where nothing was paid", [B, A], 0n, "0 900 0"],
 	["nobody's where no builder is in the list any more", [], 42n, "0 0 42"],
 ];
 

@@ -11,8 +11,8 @@ const OPTIONS = sized(
 	LONG,
 );
 /**
- * What users keep if 16 bids are drawn by lot, at so many addresses that lie, beside six honest
- * bidders.
+ * The share that users keep if 16 bids are drawn by lot, by the number of addresses that lie,
+ * beside six honest bidders.
  */
 const BY_LOT: Readonly<Record<number, number>> = { 16: 0.99, 32: 0.94, 64: 0.73, 256: 0.32 };
 /** Tolerance. The honest bidder must have landed once before the slots by record are its own. */

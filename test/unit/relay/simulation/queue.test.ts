@@ -91,7 +91,7 @@ describe("the order", () => {
 
 	it("is fair between clients: 700 expensive bids of one do not delay another's", async () => {
 		const { ask, begun, end } = setUp({ concurrency: 16 });
-		for (let i = 0; i < 700; i++) void ask(`dear ${i}`, "bid", { client: "attacker", gas: 16_000_000n });
+		for (let i = 0; i < 700; i++) void ask(`costly ${i}`, "bid", { client: "attacker", gas: 16_000_000n });
 		assert.equal(begun().length, 8);
 		void ask("honest", "bid", { client: "honest", gas: 200_000n });
 		assert.equal(begun().at(-1), "honest");

@@ -61,8 +61,8 @@ const included = (reverted: boolean): TxEvent => ({
 });
 
 /**
- * What can happen without ending it, and what can end it; also what is illegal where it comes: the
- * records refuse that.
+ * Events that do not end it, and events that do. Some are illegal where they come, and the records
+ * refuse them.
  */
 const ONGOING: readonly TxEvent[] = [
 	...[{ type: "received", ...BLOCK } as const, { type: "ready", ...BLOCK } as const],

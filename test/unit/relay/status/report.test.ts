@@ -186,7 +186,7 @@ const refunded = (paid: string): TxEvent => ({
 	...{ cost: "1", owed: "4", paid, payer: "0xd", recipient: "0xe" },
 });
 
-/** Loses in block 101, and in 102 before the one that wins. */
+/** A record with bids that lost in block 101, and in 102 before the winner. */
 function withBids(...more: readonly TxEvent[]): TransactionRecord {
 	const one = { ...newRecord(privateTransaction()), shared: true };
 	for (const event of [
@@ -222,7 +222,7 @@ test("bids that lost are never shown, however the transaction ended", () => {
 	}
 });
 
-test("of the bids only the mined one is shown, with its refund", () => {
+test("only the mined bid is shown, with its refund", () => {
 	const one = withBids(mined, refunded("4"));
 	assert.ok(!textOf(one).includes("L1") && !textOf(one).includes("L2"));
 	const { events } = eventsReport(one, () => false) as { events: Record<string, unknown>[] };
@@ -252,7 +252,7 @@ test("a refund is shown as the nearest number of ETH", () => {
 	}
 });
 
-test("bids are told with its block alone, to everybody", () => {
+test("bids are reported only with its block, to everybody", () => {
 	const one = newRecord(privateTransaction());
 	const told = () => [
 		(eventsReport(one, () => false) as { bids?: number }).bids,

@@ -139,7 +139,7 @@ test("a purge deletes the oldest records: a thousand, plus as many as were archi
 });
 
 const CANCELLED: TxEvent = { type: "cancelled", at: 9_000, block: 101, builders: [] };
-/** What it went through, and whether any builder can have it. */
+/** The events of a transaction, and whether any builder can have it. */
 const ENDS: readonly (readonly [string, readonly TxEvent[], boolean])[] = [
 	["cancelled at once", [CANCELLED], false],
 	["expired behind a gap", [{ type: "queued", at: 2, block: 100, reason: "nonceGap" }, EXPIRED], false],
@@ -212,7 +212,7 @@ test("a failed write is thrown, and the store is not healthy until one succeeds"
 		message: "internal error: the store is unavailable, try again",
 		data: { reason: "store unavailable" },
 	});
-	// What each block does where there is nothing to write touches no disk, and proves nothing.
+	// The updates of a block with nothing to write touch no disk, and prove nothing.
 	await store.update([], 1);
 	await store.purge(1, ENDED);
 	assert.ok(!(await store.check()));

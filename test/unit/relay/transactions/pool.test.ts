@@ -27,7 +27,7 @@ function tx(nonce: number, options: TxOptions = {}): PrivateTransaction {
 }
 
 /** The same nonce with `percent` more on both fees. */
-function dearer(nonce: number, percent: number): PrivateTransaction {
+function raised(nonce: number, percent: number): PrivateTransaction {
 	const fees = { maxFeePerGas: GWEI * (200 + 2 * percent), maxPriorityFeePerGas: GWEI * (100 + percent) };
 	return tx(nonce, fees);
 }
@@ -44,7 +44,7 @@ function poolOf(
 	options?: Partial<PoolOptions>,
 ): Pool {
 	const pool = new Pool({ maxBytes: 256 * MIB, ...options });
-	for (const nonce of nonces) pool.markDurable(entryOf(pool.add(dearer(nonce, 0), at)));
+	for (const nonce of nonces) pool.markDurable(entryOf(pool.add(raised(nonce, 0), at)));
 	return pool;
 }
 
@@ -94,8 +94,8 @@ const NEXT = {
 	fork: PRAGUE,
 };
 /**
- * What can't be in the next block, and what can, for a client with 4 MiB of it; what comes of one
- * more byte.
+ * A client has 4 MiB that can't be in the next block. Then one more byte that can or can't be in
+ * it, and the pool's answer.
  */
 const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [
 	["goes out", {}, "added"],

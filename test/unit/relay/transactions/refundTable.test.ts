@@ -67,7 +67,7 @@ for (const engine of places.engines) {
 			const blocks = records.map((_, i) => blockOf(i)).reverse();
 			assert.deepEqual(parts.flat(), blocks);
 			assert.deepEqual((await allOf(table, testAccount(1).address)).flat(), blocks, "and its sender's");
-			assert.deepEqual(await allOf(table, OTHER), [[]], "who paid is told nothing");
+			assert.deepEqual(await allOf(table, OTHER), [[]], "the payer gets none");
 			const [from, to] = [200, 202];
 			const { rows, nextToBlock } = await table.refundsOf(RECIPIENT, from, to);
 			assert.deepEqual([rows.length, nextToBlock], [9, null]);
@@ -131,7 +131,7 @@ test("what could not be written counts once when it is written with more", async
 	const live = [one, other];
 	const { table } = await tableOn(kv, live);
 	const { changes } = table.settling([one]);
-	// It came to the disk, but nobody was told so.
+	// It reached the disk, but nobody was notified.
 	await kv.write(changes);
 	await archive(kv, table, [one, other]);
 	live.length = 0;

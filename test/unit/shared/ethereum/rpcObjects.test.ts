@@ -1,6 +1,7 @@
-// What strict clients decode of a transaction object, by tables of the fields that their own code
-// requires: go-ethereum's ethclient and alloy refuse the whole object over one of them. Held here
-// because Go and Rust do not run in these tests; all types were tried through both by hand.
+// The fields of a transaction object that strict clients decode, as tables of those that their own
+// code requires. go-ethereum's ethclient and alloy refuse the whole object over one of them. The
+// tables are here because Go and Rust do not run in these tests. All types were tried through both
+// by hand.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -38,9 +39,9 @@ const AUTHORIZATIONS = listOf(
 );
 
 /**
- * Of every type. go-ethereum leaves a signature unchecked only if v, r and s are all zero, and
- * wants v and yParity equal; alloy takes a legacy one with all three zero for one without a
- * signature, and needs `hash`, `from` and `type`.
+ * The fields of every type. go-ethereum leaves a signature unchecked only if v, r and s are all
+ * zero, and requires v and yParity to be equal. alloy reads a legacy one with all three zero as one
+ * without a signature, and requires `hash`, `from` and `type`.
  * https://github.com/ethereum/go-ethereum/blob/v1.17.8/core/types/transaction_marshalling.go
  * https://github.com/alloy-rs/alloy/blob/v1.8.3/crates/consensus/src/transaction/legacy.rs
  */

@@ -206,7 +206,7 @@ describe("a change of the length", () => {
 
 describe("nothing else changes it", () => {
 	for (const ms of [450, 1_000, 2_000, 12_000]) {
-		/** What comes to pass on a chain that is known. */
+		/** Events on a known chain. */
 		const events: Readonly<Record<string, () => Promise<void>>> = {
 			"a pause of an hour": async () => {
 				await clock.advance(3_600_000);

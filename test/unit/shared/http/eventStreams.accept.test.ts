@@ -1,4 +1,4 @@
-// Who asks for an event stream.
+// Requests that ask for an event stream.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,11 +1,11 @@
-// Who asks for a page.
+// Requests that ask for a page.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asksForPage } from "../../../../shared/http/messages.ts";
 
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
-/** What `HttpURLConnection` of Java says. */
+/** The Accept header of Java's `HttpURLConnection`. */
 const JAVA = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
 const PAGES: Readonly<Record<"page" | "json", readonly (string | undefined)[]>> = {
 	page: [BROWSER, JAVA, "text/html", "Text/HTML ; charset=utf-8", "application/json;q=0.5, text/html;q=0.9"],

@@ -102,7 +102,7 @@ test("a request held too long is refused and its connection stays usable; a webs
 	assert.equal((await page.answer()).status, 200);
 });
 
-test("a balancer hears that the process is up, and that it is not ready; a page may go on to ask", async () => {
+test("reports to a balancer that the process is up, and that it is not ready; a page may go on to ask", async () => {
 	const { open } = await fixture();
 	const connection = await open();
 	for (const [verb, path, status] of [

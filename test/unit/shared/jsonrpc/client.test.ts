@@ -1,5 +1,5 @@
-// Tests how one request to an upstream ends, on real connections: how its answer may come, and what
-// each fault is told as.
+// Tests how one request to an upstream ends, on real connections: how its answer may come, and the
+// error for each fault.
 
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -15,7 +15,7 @@ const BODY = '{"jsonrpc":"2.0","id":1,"result":"0x1"}';
 const TYPE = "content-type: application/json\r\n";
 const WHOLE = `HTTP/1.1 200 OK\r\n${TYPE}content-length: ${BODY.length}\r\n\r\n${BODY}`;
 
-/** What the server does with a request, by the bytes of its own. */
+/** Answers a request, with bytes of its own. */
 let answer: (socket: Socket) => void = () => {};
 const sockets: Socket[] = [];
 let requests = 0;
@@ -103,7 +103,7 @@ const FAULTS: readonly (readonly [string, (socket: Socket) => void, unknown])[] 
 ];
 
 for (const [what, given, expected] of FAULTS) {
-	test(`what is ${what} is told as such, and the next request is answered`, async () => {
+	test(`${what}: reported as such, and the next request is answered`, async () => {
 		answer = given;
 		assert.deepEqual(await faultOf(ask()), expected);
 		answer = (socket) => socket.write(WHOLE);

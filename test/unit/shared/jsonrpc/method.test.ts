@@ -177,7 +177,7 @@ test("an unknown key is refused by its name, and the nearest known one suggested
 	assert.deepEqual(refused({ txs: ["0x"] })(), { txs: ["0x"] });
 });
 
-test("a misspelt key is named before the one that is missing for it, also where it is one of several forms", () => {
+test("names a misspelt key before the key that is missing for it, also in one of several forms", () => {
 	const byHash = exactObject({ blockHash: hash, canonical: z.boolean().optional() });
 	const byNumber = exactObject({ blockNumber: quantity, inner: byHash.optional() });
 	const forms = [quantity, byHash, byNumber] as const;

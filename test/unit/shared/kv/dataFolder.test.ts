@@ -31,7 +31,7 @@ function asUser<T>(work: (uid: number) => T): T {
 	if (process.getuid?.() !== 0) return work(process.getuid?.() ?? 0);
 	process.seteuid?.(NOBODY);
 	try {
-		// What is said is of the real id, as in a process of that user.
+		// The messages name the real id, as in a process of that user.
 		return work(0);
 	} finally {
 		process.seteuid?.(0);
@@ -84,7 +84,7 @@ test("before LMDB opens its lock file has all its blocks, which it writes to thr
 	}
 });
 
-/** What may lie at the place of the data: whether it is begun anew, or else refused. */
+/** Remains that may lie at the place of the data. True: begun anew; false: refused. */
 const REMAINS: readonly (readonly [string, Buffer, boolean])[] = [
 	["nothing but a name, since the disk was full", Buffer.alloc(0), true],
 	["half of the first pages, since the power went", Buffer.alloc(4_096, 1), true],

@@ -1,4 +1,4 @@
-// Commits of many writes: who is told, when, and in which order.
+// Commits of many writes: the callers that are notified, the time, and the order.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -35,7 +35,7 @@ test("the callers of a commit of many writes go on in their order, some in each 
 	}
 });
 
-test("a store is idle once every caller was told", async () => {
+test("a store is idle once every caller was notified", async () => {
 	const group = new GroupCommit(async () => {});
 	let told = 0;
 	for (let i = 0; i < 300; i++) void group.write([{ key: "key", value: null }]).then(() => told++);

@@ -1,4 +1,4 @@
-// A full disk under LMDB: what is not tried then, and what the operator is told.
+// A full disk under LMDB: the writes that are not tried then, and the operator's messages.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -21,8 +21,8 @@ test("after a failed write nothing is written until a trial write succeeds", asy
 });
 
 /**
- * What is told of a small volume: written to until it is full, with more room, and one that is too
- * small from the beginning.
+ * The messages about a small volume: one that is written to until it is full and then gets more
+ * room, and one that is too small from the beginning.
  */
 const FILLED = `
 	const texts = [];
@@ -67,7 +67,7 @@ const TOO_SMALL = `
 const MOUNTS = spawnSync("unshare", ["-rm", "true"]).status === 0;
 const skip = MOUNTS ? false : "this machine gives no namespace to mount a small volume in";
 
-test("a small volume that becomes full is told with its path, size, what is free and what is needed", {
+test("reports a small volume that becomes full with its path, its size, the free space and the needed space", {
 	skip,
 }, () => {
 	const { place, said } = onVolume("20m", FILLED);

@@ -1,5 +1,5 @@
-// Tests what an operator is told of an upstream that gives no answer: each kind has its sentence,
-// and nothing secret is in one.
+// Tests an operator's message about an upstream that gives no answer: each kind has its sentence,
+// and none contains a secret.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -30,7 +30,7 @@ const CASES: readonly (readonly [Symptom, RegExp | null])[] = [
 ];
 
 for (const [symptom, expected] of CASES) {
-	test(`the operator is told of ${JSON.stringify(symptom)}`, () => {
+	test(`advises the operator on ${JSON.stringify(symptom)}`, () => {
 		const said = advice("X_URL", symptom);
 		if (expected === null) assert.equal(said, null);
 		else assert.match(said ?? "", expected);
@@ -47,6 +47,6 @@ const THROWN: readonly (readonly [unknown, string | undefined])[] = [
 	[null, undefined],
 ];
 
-test("of what was thrown the system's code alone is told", () => {
+test("reports only the system's code of a thrown value", () => {
 	for (const [thrown, expected] of THROWN) assert.equal(systemCode(thrown), expected, String(thrown));
 });

@@ -34,7 +34,7 @@ const encodedText = (encoding: string, body: Buffer): Buffer => {
 };
 
 /**
- * What the upstream writes, whether it then closes, and the result. Faults of the wire are in
+ * The upstream's bytes, whether it then closes, and the result. Faults of the wire are in
  * test/faults.
  */
 const ENDS: readonly (readonly [string, string | Buffer, boolean, object])[] = [
@@ -267,7 +267,7 @@ function answered(status: number, text: string) {
 	return { kind: "answered", status, text };
 }
 
-/** What a result says of the end. */
+/** The part of a result that describes the end. */
 function endOf(result: HttpResult): object {
 	if (result.kind === "answered") return answered(result.status, result.body.toString());
 	return result.kind === "failed" ? failed(result.fault, result.sent) : result;

@@ -72,7 +72,7 @@ test("names that no server answers for hold up no other, and are asked once at a
 	for (const one of await failed) {
 		assert.equal(one.status === "rejected" && (one.reason as { code?: string }).code, "ETIMEOUT");
 	}
-	// Of each name both kinds, asked twice at most.
+	// Both kinds of each name are asked for, twice at most.
 	assert.ok(names.asked.filter((one) => one === "mute0.test").length <= 4, names.asked.join(" "));
 });
 

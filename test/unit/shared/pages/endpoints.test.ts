@@ -1,4 +1,4 @@
-// What the home page says of each submission path follows from its policy.
+// The home page's description of each submission path follows from its policy.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -76,7 +76,7 @@ test("a part belongs to the last submission of its transaction, and of none ther
 	traces.past("relay.store", HASH, 5, {});
 	submission?.end({ outcome: "acknowledged" });
 	submission?.end({ outcome: "again" });
-	// What was known is told in the trace that brought it.
+	// A known transaction is reported in the trace that brought it.
 	traces.submission("relay.submission", HASH, null)?.end({ outcome: "known" });
 	traces.past("relay.delivery", HASH, 1, { builder: "dev", block: 7 });
 	await traces.close();

@@ -1,5 +1,5 @@
-// What `npm run why` says where a real relay comes to it only by a reorganisation, another node or
-// other clients. All else is in test/integration/deploy/why.test.ts.
+// The texts of `npm run why` that a real relay reaches only by a reorganisation, another node or
+// other clients. All others are in test/integration/deploy/why.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,7 +18,7 @@ const UNTOLD: ChainFacts = {
 const AT = "2026-11-27T04:00:00.000Z";
 type Events = Life["events"];
 
-/** What is said, by a record's stage and fields, its events and what else its life has. */
+/** A record's stage and fields, its events, the rest of its life, and the expected text. */
 const ROWS: readonly (readonly [
 	record: Partial<StatusRecord>,
 	events: Events,

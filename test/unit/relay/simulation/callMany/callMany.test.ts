@@ -120,7 +120,7 @@ test("one client has its share, and leaves room for others", async () => {
 	assert.deepEqual(await ask("a"), [[{ value: "" }]]);
 });
 
-/** What the node says of the block's two transactions, and how the first runs in its simulation. */
+/** The node's receipts of the block's two transactions, and the first one's simulated run. */
 const TORN: Readonly<Record<string, readonly [receipts: unknown, first: object]>> = {
 	"a receipt is missing": [[], {}],
 	"a receipt is another's": [[receipt(HASHES[1]), receipt(HASHES[0])], {}],
