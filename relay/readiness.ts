@@ -38,7 +38,7 @@ export function readinessChecks(
 			if (local !== null) return local.needs.check(name);
 			if (remote !== null) {
 				if (!core.isFed)
-					return verdict(false, "reading the transactions that were shared before from the core");
+					return verdict(false, "disclosed transactions are still being read from the core");
 				try {
 					return (await core.run(core_check, [name], OWN_CALL)) as CheckResult;
 				} catch (thrown) {
