@@ -30,7 +30,7 @@ const PER_BUNDLE: Allowed = [
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/", "type:boost-proxy/rows/rows.ts"];
 
 const FORKS = ["shared/ethereum/forks.ts", "shared/ethereum/forkSchedule.ts"];
-/** The imports that a file may have beside its own folder. The first row that matches its path counts. */
+/** The imports that a file may have beside its own folder. The first row for its path counts. */
 const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^shared\//, ["shared/"]],
 	[/^relay\/domain\//, ["shared/"]],
@@ -98,7 +98,7 @@ const mayChangeTransactions = (path: string) =>
 const HTTP_CLIENT = "shared/outgoing/httpClient.ts";
 const ONE_CLIENT = `only ${HTTP_CLIENT} makes requests by undici`;
 
-/** A pattern that code must not contain, outside texts and comments; the excused files; the rule. */
+/** A pattern that no code may contain, apart from texts and comments; excused files; the rule. */
 const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
 	[
 		/\bprocess\.(env|exit)\b/,

@@ -32,7 +32,7 @@ function* files(): Generator<string> {
 	yield* ["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 }
 
-/** Other projects' files; this file spells out what it forbids, and one test quotes a page's heading. */
+/** Other projects' files, this file, and a test that quotes a page's heading. */
 function isExcused(name: string): boolean {
 	return /node_modules|^words\.ts$|^integration\/pages\/homePage\.test\.ts$/.test(name);
 }

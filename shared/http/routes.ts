@@ -237,7 +237,7 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 		const error = shutdownError ?? unavailable?.() ?? signatureError;
 		const reading = dispatcher.read(body);
 		const read = reading instanceof Promise ? await reading : reading;
-		// Of a batch it would not be known which call submits the transaction.
+		// In a batch, several calls could submit a transaction.
 		const recovered = "calls" in read && !read.batch ? recoveredBy(headers, from) : undefined;
 		const context = callContext(target, client, origin, null, null, life, requestId, trace, recovered);
 		return httpAnswerOf(await dispatcher.dispatch(read, context, error));

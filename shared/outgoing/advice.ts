@@ -26,7 +26,7 @@ const JSON_RPC: Expected = { server: "a JSON-RPC server", speech: "JSON-RPC", me
 /** For {@link advice} on a consensus node's events. */
 export const EVENT_STREAM: Expected = {
 	server: "a consensus node",
-	speech: "event stream",
+	speech: "an event stream",
 	method: "GET",
 };
 

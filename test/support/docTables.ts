@@ -24,8 +24,15 @@ const SHARING: Readonly<Record<EndpointPolicy["sharing"], string>> = {
 	always: "always, at once",
 };
 
+let tables: Readonly<Record<string, string>> | null = null;
+
 /** Every generated table by its name. */
 export function docTables(): Readonly<Record<string, string>> {
+	tables ??= makeTables();
+	return tables;
+}
+
+function makeTables(): Readonly<Record<string, string>> {
 	return {
 		endpoints: table(
 			[

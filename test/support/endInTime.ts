@@ -8,9 +8,13 @@ export interface FileEnd {
 	readonly open: number;
 }
 
+/** Resources of requests, such as reads of files, end by themselves. */
+const REQUEST = /Req/;
+
 /** The end of a file, now. */
 export function fileEnd(name: string): FileEnd {
-	return { name, open: process.getActiveResourcesInfo().length };
+	const handles = process.getActiveResourcesInfo().filter((type) => !REQUEST.test(type));
+	return { name, open: handles.length };
 }
 
 /**

@@ -176,21 +176,21 @@ const passing = (what: string, clock: ManualClock, question: () => boolean) =>
 
 const HTML = { "content-type": "text/html" };
 const FAULTS: Readonly<Record<string, readonly [BeaconFault, RegExp]>> = {
-	"that wants a key": [{ status: 401 }, /^HTTP 401: it wants other credentials: .* BEACON_URL$/],
+	"that wants a key": [{ status: 401 }, /^HTTP 401: it expects other credentials: .* BEACON_URL$/],
 	"that is another server": [{ status: 404, headers: HTML }, /^HTTP 404: .*path of BEACON_URL$/],
 	"that knows no such topic": [{ status: 400 }, /^HTTP 400: .*BEACON_URL the address of a consensus node\?$/],
-	"that is an execution node": [{ status: 405 }, /^HTTP 405: it takes no GET there: .*BEACON_URL$/],
+	"that is an execution node": [{ status: 405 }, /^HTTP 405: it does not accept GET there: .*BEACON_URL$/],
 	"that leads elsewhere": [
 		{ status: 302, headers: { location: "https://other.example/key" } },
 		/^HTTP 302: a redirect to https:\/\/other\.example, .*BEACON_URL$/,
 	],
 	"that is a web page": [
 		{ status: 200, headers: HTML },
-		/^HTTP 200: a web page, no event stream: .*BEACON_URL$/,
+		/^HTTP 200: a web page, not an event stream: .*BEACON_URL$/,
 	],
 	"that answers JSON": [
 		{ status: 200, headers: { "content-type": "application/json" }, body: eventOf(GOOD) },
-		/^HTTP 200: no event stream: .*BEACON_URL$/,
+		/^HTTP 200: not an event stream: .*BEACON_URL$/,
 	],
 	"that compresses": [
 		{ status: 200, headers: { "content-type": "text/event-stream", "content-encoding": "gzip" } },

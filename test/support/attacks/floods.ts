@@ -303,7 +303,7 @@ const LOGS: readonly Flood[] = [
 		count: { short: MAX_FILTERS + 6 },
 		prepare: () => ({
 			holds({ outcomes }) {
-				const refusal = "-32005 limit exceeded: # filters a client";
+				const refusal = "-32005 limit exceeded: # filters per client";
 				assert.deepEqual(outcomes, { accepted: MAX_FILTERS, [refusal]: 6 });
 			},
 		}),
@@ -321,7 +321,7 @@ const LOGS: readonly Flood[] = [
 			},
 			holds({ outcomes }) {
 				const refusals = Object.keys(outcomes).filter((text) =>
-					/^-32005 limit exceeded: the filters/.test(text),
+					/^-32005 limit exceeded: too many results/.test(text),
 				);
 				assert.equal(refusals.length, 1, JSON.stringify(outcomes));
 			},

@@ -103,13 +103,27 @@ const EDGE_ROWS: readonly (readonly [
 	],
 ];
 
+test("an edge is ready when it has read the disclosed transactions", async () => {
+	const run = async () => ({ ok: true });
+	for (const isFed of [false, true]) {
+		const edge = { core: { local: null, remote: {}, run, isFed } } as unknown as EdgeParts;
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, null).slice(2);
+		const results = await Promise.all(checks.map(({ check }) => check()));
+		assert.deepEqual(
+			results.map(({ ok }) => ok),
+			[isFed, true],
+		);
+	}
+});
+
 test("an edge reports the core's store and delivery checks, and is healthy while the next core takes over", async () => {
 	for (const [answer, search, expected] of EDGE_ROWS) {
 		const run = async () => {
 			if (answer instanceof Error) throw answer;
 			return answer;
 		};
-		const edge = { core: { local: null, remote: answer === null ? null : {}, run } } as unknown as EdgeParts;
+		const remote = answer === null ? null : {};
+		const edge = { core: { local: null, remote, run, isFed: true } } as unknown as EdgeParts;
 		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, search).slice(2);
 		assert.deepEqual(await Promise.all(checks.map(({ check }) => check())), expected);
 	}

@@ -102,15 +102,15 @@ const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;
 
 test("a test process that something keeps alive exits as failed, and names it and the file that left it", () => {
 	const server = `(await import("node:net")).createServer().listen(0)`;
-	for (const [left, status, words] of [
-		[server, 1, /does not end: it has open .*TCPServerWrap.*\n {2}left by second\n$/],
-		[`const it = ${server}; setTimeout(() => it.close(), 20)`, 0, /^$/],
-		["", 0, /^$/],
+	for (const [left, ms, status, words] of [
+		[server, 50, 1, /does not end: it has open .*TCPServerWrap.*\n {2}left by second\n$/],
+		[`const it = ${server}; setTimeout(() => it.close(), 20)`, 20_000, 0, /^$/],
+		["", 20_000, 0, /^$/],
 	] as const) {
 		const code = `import { endInTime, fileEnd } from ${JSON.stringify(MODULE)};
 			const ends = [fileEnd("before"), fileEnd("first")];
 			${left};
-			endInTime(50, [...ends, fileEnd("second"), fileEnd("third")]);`;
+			endInTime(${ms}, [...ends, fileEnd("second"), fileEnd("third")]);`;
 		const args = [...process.execArgv, "--input-type=module", "--eval", code];
 		const ended = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 30_000 });
 		assert.equal(ended.status, status);

@@ -126,7 +126,7 @@ test("an outage is logged once, and so is its end, without anything of a transac
 	}
 	const told = lines.map((line) => line.replace(/"at":"[^"]*"/, '"at":""').replace(',"at":""', ""));
 	const [failed, back] = [
-		'the journal can\'t be written: it is kept in memory alone {"fault":{"name":"Error"}}',
+		'could not write the journal: keeping it in memory only {"fault":{"name":"Error"}}',
 		"journal on disk again {}",
 	];
 	assert.deepEqual(told, [failed, back, failed, back]);

@@ -46,6 +46,7 @@ test("our relay gets the client's address, its signer and the secret, with a req
 		"x-forwarded-for": "192.0.2.9",
 		origin: "https://wallet.example",
 		"x-boost-signer": ASKER.signer,
+		"x-boost-transaction": `${TX.hash} ${TX.from}`,
 	});
 });
 

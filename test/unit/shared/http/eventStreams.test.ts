@@ -181,7 +181,7 @@ test("a reader that stops reading is disconnected, and others are not", async ()
 });
 
 test("a failure that will pass is a stream with its reason, which ends, where a stream is asked for", async () => {
-	const answer = jsonAnswer(503, { error: "no core\ncan be reached" }, { "retry-after": "7", "x-more": "1" });
+	const answer = jsonAnswer(503, { error: "no core\nreachable" }, { "retry-after": "7", "x-more": "1" });
 	const hash = `0x${"ab".repeat(32)}`;
 	const routes: Route[] = ["/mev-share", "/tx/{hash}/events", "/tx/{hash}", "/gone/{hash}"].map((path) => ({
 		path,
@@ -202,11 +202,7 @@ test("a failure that will pass is a stream with its reason, which ends, where a 
 		["/mev-share", "application/json, text/event-stream"],
 	] as const) {
 		const response = await fetch(transport.url + path, { headers: { accept } });
-		assert.deepEqual(
-			[response.status, await response.json()],
-			[503, { error: "no core\ncan be reached" }],
-			path,
-		);
+		assert.deepEqual([response.status, await response.json()], [503, { error: "no core\nreachable" }], path);
 	}
 	const headers = { accept: "text/event-stream" };
 	assert.equal((await fetch(`${transport.url}/mev-share`, { method: "HEAD", headers })).status, 503);
