@@ -95,7 +95,10 @@ export function withOwner<P extends OwnedPath>(
 	// A spread would make room for sixteen more.
 	if (before === undefined) return owners.concat([added]);
 	const now = merged(before, added);
-	return isSame(before, now) ? owners : owners.with(at, now);
+	if (isSame(before, now)) return owners;
+	// After a withdrawal it counts as the last owner: only the first one may change path and builders.
+	if (before.cancelled && !now.cancelled) return owners.filter((one) => one !== before).concat([now]);
+	return owners.with(at, now);
 }
 
 /**

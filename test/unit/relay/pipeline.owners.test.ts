@@ -358,3 +358,19 @@ test("no event names its clients, and none of the owners' addresses is kept once
 	assert.equal(fixture.records.size, 0);
 	for (const value of fixture.disk.map.values()) assert.doesNotMatch(value.toString("latin1"), /ip-/);
 });
+
+test("a client that submits after a cancel comes before a page that submits later, also after a restart", async () => {
+	const fixture = new StagesFixture();
+	fixture.failing.add(hash);
+	await bring(fixture, { by: "a" });
+	assert.equal(await cancelBy(fixture, "a"), "cancelled");
+	await bring(fixture, { by: "b", again: true });
+	await bring(fixture, { by: "page" });
+	// A builder may have it from before the restart, so only its first owner may change its path.
+	const next = await fixture.restart();
+	assert.ok(next.builders.isOut(hash));
+	await bring(next, { by: "page", path: "noreverts" });
+	assert.equal(holds(next), "fast likely sender");
+	await bring(next, { by: "b", path: "fullprivacy" });
+	assert.equal(holds(next), "fullprivacy never sender");
+});
