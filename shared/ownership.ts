@@ -96,7 +96,7 @@ export function withOwner<P extends OwnedPath>(
 	if (before === undefined) return owners.concat([added]);
 	const now = merged(before, added);
 	if (isSame(before, now)) return owners;
-	// After a withdrawal it counts as the last owner: only the first one may change path and builders.
+	// After a withdrawal it is the last owner: only the first one may change path and builders.
 	if (before.cancelled && !now.cancelled) return owners.filter((one) => one !== before).concat([now]);
 	return owners.with(at, now);
 }
