@@ -1,6 +1,7 @@
-// A pending transaction as it is kept in memory. Its bytes are in blocks of many transactions, and
-// rarely used fields are decoded from them again. A decoded transaction would take three times its
-// bytes in the heap, and keep alive other memory that was allocated beside it.
+// A pending transaction as it is kept in memory. Its bytes are in blocks of many transactions.
+// Signature, access list and authorizations are decoded from them again when they are needed. A
+// decoded transaction would take three times its bytes in the heap or more, and keep alive other
+// memory that was allocated beside it.
 
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -54,6 +55,9 @@ function copyAlone(bytes: Buffer): Buffer {
 }
 
 const NONE: readonly never[] = [];
+/** Bytes of a recovered signer: its state and its address. */
+const AUTHORITY_BYTES = 21;
+const [UNKNOWN, VALID, INVALID] = [0, 1, 2];
 
 /** All empty lists become one interned object. */
 function interned<T>(list: readonly T[]): readonly T[] {
@@ -65,6 +69,9 @@ function known<T extends string | bigint | null>(own: T, other: T | undefined): 
 	return other === own ? other : own;
 }
 
+/** The transaction that was decoded last, since its fields are often read one after another. */
+let last: { readonly of: PackedTransaction; readonly decoded: DecodedTransaction } | null = null;
+
 class PackedTransaction implements DecodedTransaction {
 	readonly type: TransactionType;
 	readonly chainId: bigint;
@@ -72,12 +79,10 @@ class PackedTransaction implements DecodedTransaction {
 	readonly gasLimit: bigint;
 	readonly to: string | null;
 	readonly value: bigint;
-	readonly accessList: readonly AccessListEntry[];
 	readonly maxFeePerGas: bigint;
 	readonly maxPriorityFeePerGas: bigint;
 	readonly maxFeePerBlobGas: bigint | null;
 	readonly blobVersionedHashes: readonly string[];
-	readonly authorizationList: readonly Authorization[];
 	readonly hash: string;
 	readonly from: string;
 	readonly size: number;
@@ -88,6 +93,9 @@ class PackedTransaction implements DecodedTransaction {
 	readonly #at: number;
 	readonly #dataAt: number;
 	readonly #dataSize: number;
+	readonly #hasAccessList: boolean;
+	/** The recovered signers of the authorizations; null if there are none. */
+	readonly #authorities: Buffer | null;
 
 	constructor(
 		tx: DecodedTransaction,
@@ -102,12 +110,10 @@ class PackedTransaction implements DecodedTransaction {
 		this.gasLimit = known(tx.gasLimit, like?.gasLimit);
 		this.to = known(tx.to, like?.to);
 		this.value = known(tx.value, like?.value);
-		this.accessList = interned(tx.accessList);
 		this.maxFeePerGas = known(tx.maxFeePerGas, like?.maxFeePerGas);
 		this.maxPriorityFeePerGas = known(tx.maxPriorityFeePerGas, like?.maxPriorityFeePerGas);
 		this.maxFeePerBlobGas = known(tx.maxFeePerBlobGas, like?.maxFeePerBlobGas);
 		this.blobVersionedHashes = interned(tx.blobVersionedHashes);
-		this.authorizationList = interned(tx.authorizationList);
 		this.hash = tx.hash;
 		this.from = known(tx.from, like?.from);
 		this.size = tx.size;
@@ -117,6 +123,8 @@ class PackedTransaction implements DecodedTransaction {
 		this.#at = at;
 		this.#dataAt = at + tx.data.byteOffset - tx.raw.byteOffset;
 		this.#dataSize = tx.data.length;
+		this.#hasAccessList = tx.accessList.length > 0;
+		this.#authorities = authoritiesOf(tx.authorizationList);
 	}
 
 	get raw(): Buffer {
@@ -125,6 +133,14 @@ class PackedTransaction implements DecodedTransaction {
 
 	get data(): Buffer {
 		return this.#block.subarray(this.#dataAt, this.#dataAt + this.#dataSize);
+	}
+
+	get accessList(): readonly AccessListEntry[] {
+		return this.#hasAccessList ? this.#decoded().accessList : NONE;
+	}
+
+	get authorizationList(): readonly Authorization[] {
+		return this.#authorities === null ? NONE : this.#decoded().authorizationList;
 	}
 
 	get gasPrice(): bigint | null {
@@ -148,8 +164,42 @@ class PackedTransaction implements DecodedTransaction {
 	}
 
 	#decoded(): DecodedTransaction {
+		if (last?.of === this) return last.decoded;
 		const decoded = decodeTransaction(this.raw, this);
 		if (!decoded.ok) throw new Error("a packed transaction can't be decoded");
+		const authorities = this.#authorities;
+		if (authorities !== null)
+			for (const [i, one] of decoded.tx.authorizationList.entries()) keepAuthority(one, authorities, i);
+		last = { of: this, decoded: decoded.tx };
 		return decoded.tx;
 	}
+}
+
+function authoritiesOf(list: readonly Authorization[]): Buffer | null {
+	if (list.length === 0) return null;
+	const authorities = Buffer.alloc(list.length * AUTHORITY_BYTES);
+	for (const [i, { authority }] of list.entries())
+		if (authority !== undefined) writeAuthority(authorities, i, authority);
+	return authorities;
+}
+
+function writeAuthority(authorities: Buffer, i: number, authority: string | null): void {
+	const at = i * AUTHORITY_BYTES;
+	authorities[at] = authority === null ? INVALID : VALID;
+	if (authority !== null) authorities.write(authority.slice(2), at + 1, "hex");
+}
+
+function readAuthority(authorities: Buffer, i: number): string | null | undefined {
+	const at = i * AUTHORITY_BYTES;
+	const state = authorities[at];
+	if (state === UNKNOWN) return undefined;
+	return state === INVALID ? null : `0x${authorities.toString("hex", at + 1, at + AUTHORITY_BYTES)}`;
+}
+
+/** Keeps the signer that `senderOfAuthorization` finds with the packed transaction. */
+function keepAuthority(authorization: Authorization, authorities: Buffer, i: number): void {
+	Object.defineProperty(authorization, "authority", {
+		get: () => readAuthority(authorities, i),
+		set: (authority: string | null) => writeAuthority(authorities, i, authority),
+	});
 }

@@ -276,8 +276,10 @@ export function senderOfAuthorization(authorization: Authorization): string | nu
 	const known = authorization.authority;
 	if (known !== undefined) return known;
 	const value = recoverAuthority(authorization);
+	const kept = Object.getOwnPropertyDescriptor(authorization, "authority")?.set;
 	// Not enumerable: it is no field of the authorization, and no copy or JSON of it has it.
-	Object.defineProperty(authorization, "authority", { value });
+	if (kept === undefined) Object.defineProperty(authorization, "authority", { value });
+	else kept(value);
 	return value;
 }
 

@@ -3,12 +3,33 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { withoutBytes } from "../../../../relay/domain/transaction.ts";
 import { TransactionPacker } from "../../../../relay/transactions/packedTransaction.ts";
-import { type DecodedTransaction, decodeTransaction } from "../../../../shared/ethereum/transaction.ts";
-import { privateTransaction, signedTransaction } from "../../../support/txFactory.ts";
+import {
+	type DecodedTransaction,
+	decodeTransaction,
+	senderOfAuthorization,
+} from "../../../../shared/ethereum/transaction.ts";
+import {
+	privateTransaction,
+	signedTransaction,
+	type TxOptions,
+	testAccount,
+} from "../../../support/txFactory.ts";
 
 const ENTRY = { address: `0x${"11".repeat(20)}`, storageKeys: [`0x${"22".repeat(32)}`] };
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** Bytes of the heap and of buffers, without garbage. */
+function liveBytes(): number {
+	collect();
+	const { heapUsed, external } = process.memoryUsage();
+	return heapUsed + external;
+}
+
 const DATA = Buffer.from("60006001", "hex");
 
 const SHAPES: Readonly<Record<string, DecodedTransaction>> = {
@@ -51,6 +72,55 @@ test("small ones stand in common blocks, large ones alone, and none in the memor
 	const large = packer.pack(decoded.tx, undefined);
 	assert.deepEqual(large.data, Buffer.alloc(9_000, 7));
 	assert.equal(large.raw.buffer.byteLength, large.size);
+});
+
+test("the signer of an authorization is recovered once, whatever was decoded meanwhile", () => {
+	const packer = new TransactionPacker();
+	const [one, other] = [0, 1].map((nonce) => signedTransaction({ type: 4, nonce, data: DATA }));
+	assert.ok(one !== undefined && other !== undefined);
+	const [signer] = one.authorizationList.map(senderOfAuthorization);
+	const known = packer.pack(one, undefined);
+	assert.equal(known.authorizationList[0]?.authority, signer, "as it was before it was packed");
+	const fresh = decodeTransaction(one.raw);
+	assert.ok(fresh.ok);
+	const packed = packer.pack(fresh.tx, undefined);
+	assert.equal(packed.authorizationList[0]?.authority, undefined);
+	assert.deepEqual(packed.authorizationList.map(senderOfAuthorization), [signer]);
+	assert.equal(packer.pack(other, undefined).authorizationList.length, 1);
+	assert.equal(packed.authorizationList[0]?.authority, signer);
+	assert.deepEqual(
+		Object.keys(packed.authorizationList[0] ?? {}),
+		Object.keys(one.authorizationList[0] ?? {}),
+	);
+});
+
+test("a transaction takes its bytes and at most 2 KiB more, also full of access lists or authorizations", () => {
+	const address = (i: number) => `0x${i.toString(16).padStart(40, "0")}`;
+	const entries = Array.from({ length: 5_000 }, (_, i) => ({ address: address(i), storageKeys: [] }));
+	const authorization = { by: testAccount(1), address: address(1) };
+	for (const shape of [
+		{ type: 1, accessList: entries },
+		{
+			type: 4,
+			authorizations: Array.from({ length: 1_000 }, (_, nonce) => ({
+				...authorization,
+				nonce: BigInt(nonce),
+			})),
+		},
+	] satisfies readonly TxOptions[]) {
+		const { raw } = signedTransaction(shape);
+		const packer = new TransactionPacker();
+		const kept: DecodedTransaction[] = [];
+		const before = liveBytes();
+		for (let i = 0; i < 20; i += 1) {
+			const decoded = decodeTransaction(Buffer.from(raw));
+			assert.ok(decoded.ok);
+			kept.push(packer.pack(decoded.tx, undefined));
+		}
+		const each = (liveBytes() - before) / kept.length;
+		const signers = (kept[0]?.authorizationList.length ?? 0) * 21;
+		assert.ok(each < 1.02 * raw.length + signers + 2_048, `${each} bytes for ${raw.length}`);
+	}
 });
 
 test("what is never sent again keeps neither bytes nor signature", () => {
