@@ -58,7 +58,7 @@ function helpOf<O extends Options>(command: Command<O>): string {
 		const more = typeof usual === "string" ? `; default ${usual}` : "";
 		return [`--${option}${value}`, `${optionsHelp?.[option as keyof O] ?? ""}${more}`] as const;
 	});
-	const all = [...own, ["--help", "this text, and nothing is started"] as const];
+	const all = [...own, ["--help", "this text; starts nothing"] as const];
 	const sections = [[`${name}: ${about.join("\n")}`]];
 	if (operand !== undefined) sections.push([`  ${name} -- ${operand[0]}    (${operand[1]})`]);
 	if (settings.length > 0) sections.push(["Settings (environment variables):", ...rows(settings)]);

@@ -46,14 +46,14 @@ export const START_PORTS = {
 export const START_SETTINGS: readonly (readonly [name: string, about: string])[] = [
 	[
 		"RELAYS",
-		`how many relays run on one PostgreSQL, 1 to ${MOST_RELAYS}; RELAY2_PORT and so on are their ports`,
+		`number of relays on one PostgreSQL, 1 to ${MOST_RELAYS}; their ports are RELAY2_PORT and so on`,
 	],
-	["BOOSTS", `how many boosts run on it, 1 to ${MOST_BOOSTS}; BOOST2_PORT and so on are their ports`],
+	["BOOSTS", `number of boost instances on it, 1 to ${MOST_BOOSTS}; their ports are BOOST2_PORT and so on`],
 	["SLOT_SECONDS", "time between two blocks of the dev chain, in seconds"],
-	["FORK", "the dev chain's rules: prague, osaka or amsterdam"],
-	["GETH", "a go-ethereum that runs them where anvil does not"],
-	["ETH_RPC_URL", "a node to run relay and boost alone against; then BUILDERS and FALLBACK_URL count, too"],
-	["LOG_LEVEL", "prints the processes' log lines instead of telling what happens"],
+	["FORK", "rules of the dev chain: prague, osaka or amsterdam"],
+	["GETH", "go-ethereum for rules that anvil does not have"],
+	["ETH_RPC_URL", "real node; then only relay and boost start, and BUILDERS and FALLBACK_URL apply"],
+	["LOG_LEVEL", "prints the processes' log lines instead of a line for each event"],
 ];
 
 /** Throws at a value that is not valid, naming its setting and what was expected. */

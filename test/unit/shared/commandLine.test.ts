@@ -61,7 +61,7 @@ test("--help prints purpose, settings and options, whatever stands beside it", (
 	assert.match(stdout, /^npm start: runs it\.\n/);
 	assert.match(stdout, /^ {2}FORK +the fork$/m);
 	assert.match(stdout, /^ {2}--seed SEED +the seed; default 7$/m);
-	assert.match(stdout, /^ {2}--help +this text, and nothing is started$/m);
+	assert.match(stdout, /^ {2}--help +this text; starts nothing$/m);
 });
 
 test("good arguments are read", () => {
