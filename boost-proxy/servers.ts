@@ -53,7 +53,7 @@ import type { ClientTrust } from "./upstream/clientTrust.ts";
 import { createSyncWaits } from "./views/syncWait.ts";
 import { Views } from "./views/views.ts";
 
-export interface ServersParts {
+export interface ServersModules {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
@@ -105,8 +105,8 @@ const NO_HASH = jsonAnswer(400, { error: "expected a transaction hash of 32 byte
 const NOT_TAKEN = jsonAnswer(404, { error: "boost has accepted no transaction with this hash" });
 
 /** Makes the servers; nothing listens yet. */
-export function createServers(config: BoostConfig, parts: ServersParts): Servers {
-	const { clock, log, drainMs, standby, pages, rows, others, upstreams, metrics, clientTrust } = parts;
+export function createServers(config: BoostConfig, modules: ServersModules): Servers {
+	const { clock, log, drainMs, standby, pages, rows, others, upstreams, metrics, clientTrust } = modules;
 	const { relay } = upstreams;
 	const readAddress = withVia(addressReader({ trustProxy: config.TRUST_PROXY }));
 	const isOwn = (hash: string): boolean => rows.has(hash);
@@ -124,7 +124,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		upstreams,
 		failover,
 		others,
-		reconciler: parts.reconciler,
+		reconciler: modules.reconciler,
 		relayKnowsClient: () => clientTrust.isBelieved,
 	});
 	const submissions = new Submissions({
@@ -132,25 +132,25 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		upstreams,
 		failover,
 		others,
-		reconciler: parts.reconciler,
+		reconciler: modules.reconciler,
 		cancels,
-		chainId: parts.chainId,
-		fork: parts.fork,
+		chainId: modules.chainId,
+		fork: modules.fork,
 		clock,
 		log: log.child("submissions"),
-		traces: parts.traces,
+		traces: modules.traces,
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
-	const views = new Views({ ...parts, signatureHiding: config.SIGNATURE_HIDING });
-	const syncWaits = createSyncWaits({ ...parts, clock });
+	const views = new Views({ ...modules, signatureHiding: config.SIGNATURE_HIDING });
+	const syncWaits = createSyncWaits({ ...modules, clock });
 	const subscriptions = new Subscriptions(
-		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: parts.via },
+		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: modules.via },
 		{
 			breaker: relay.breaker,
-			chain: parts.chain,
-			background: parts.background,
-			reported: parts.reported,
-			lookup: parts.lookup,
+			chain: modules.chain,
+			background: modules.background,
+			reported: modules.reported,
+			lookup: modules.lookup,
 			clock,
 		},
 	);
@@ -162,31 +162,31 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			views,
 			syncWaits,
 			failover,
-			reported: parts.reported,
+			reported: modules.reported,
 			upstreams,
 			subscriptions,
 			limiter,
-			chainId: parts.chainId,
+			chainId: modules.chainId,
 			clock,
 			verifySignature: verifyBody,
 			log: log.child("ingress"),
-			onPassed: () => parts.observer.passed(),
+			onPassed: () => modules.observer.passed(),
 			onCall: metrics.call,
 		},
 	);
 	const headers = () => ownHeaders(relay.breaker.state);
 	const headersFor = (answer: HttpAnswer | null) => (hasRouting(answer) ? undefined : headers());
 	const pass = createPassThrough(
-		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: parts.via },
+		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: modules.via },
 		{
 			breaker: relay.breaker,
 			readAddress,
-			lookup: parts.lookup,
+			lookup: modules.lookup,
 			clock,
 			log: log.child("pass"),
 			onPassed(outcome) {
 				metrics.passed({ outcome });
-				parts.observer.passed();
+				modules.observer.passed();
 			},
 		},
 	);
@@ -225,8 +225,8 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 	const checks = [
 		upstreamCheck(upstreams),
 		clientTrust.check,
-		journalCheck(parts.store),
-		...(parts.part === null ? [] : [partCheck(parts.part)]),
+		journalCheck(modules.store),
+		...(modules.part === null ? [] : [partCheck(modules.part)]),
 	];
 	const routes: readonly Route[] = [
 		status,
@@ -237,15 +237,15 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 				relay: relay.breaker,
 				fallback: upstreams.fallback?.breaker ?? null,
 				rows,
-				part: parts.part,
-				slot: parts.slot,
-				build: parts.build,
+				part: modules.part,
+				slot: modules.slot,
+				build: modules.build,
 				latency: metrics.callTimes,
 			},
 		),
 		...opsRoutes({ checks, draining }, { clock, log }),
 		// Always served here, so that the relay's metrics are never passed on instead.
-		guardedMetricsRoute(parts.registry, config.METRICS_TOKEN),
+		guardedMetricsRoute(modules.registry, config.METRICS_TOKEN),
 		pages.root,
 		...pages.routes,
 	];
@@ -254,7 +254,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		host: config.HOST,
 		maxBodyBytes: config.MAX_BODY_BYTES,
 		exposedHeaders: BOOST_HEADERS,
-		refuse: (from: ClientAddress) => loopAnswer(from, parts.via),
+		refuse: (from: ClientAddress) => loopAnswer(from, modules.via),
 	};
 	const dependencies = { readAddress, limiter, unread, log, clock };
 	const main = createHttpServer(
@@ -273,7 +273,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {
 		const port = config.METRICS_PORT;
-		const open = [openMetricsRoute(parts.registry)];
+		const open = [openMetricsRoute(modules.registry)];
 		servers.push(
 			createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: open }, dependencies),
 		);

@@ -5,16 +5,16 @@ import type { Clock } from "../shared/clock.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import { type Component, onStop, StoppedError, sequence } from "../shared/lifecycle.ts";
 import { type Logger, safeError } from "../shared/log.ts";
-import type { CoreParts, EdgeParts } from "./parts.ts";
+import type { CoreModules, EdgeModules } from "./modules.ts";
 
 export interface CoreRoleDependencies {
-	readonly edge: EdgeParts;
+	readonly edge: EdgeModules;
 	/**
 	 * Opens the store. `onWait` is called while another process has it or the database does not
 	 * answer.
 	 */
 	readonly open: (onWait: () => Promise<void>, stopped: AbortSignal) => Promise<SharedStore>;
-	readonly make: (kv: SharedStore) => Promise<CoreParts>;
+	readonly make: (kv: SharedStore) => Promise<CoreModules>;
 	/** Called when this process can no longer become the core: it must end. */
 	readonly onLost: () => void;
 	readonly clock: Clock;
@@ -28,7 +28,7 @@ export class CoreRole implements Component {
 	readonly name = "core";
 	readonly #dependencies: CoreRoleDependencies;
 	readonly #stopping = new AbortController();
-	#parts: CoreParts | null = null;
+	#modules: CoreModules | null = null;
 	#component: Component | null = null;
 	#becoming: Promise<void> = Promise.resolve();
 
@@ -36,9 +36,9 @@ export class CoreRole implements Component {
 		this.#dependencies = dependencies;
 	}
 
-	/** The core's parts; null while this process is not the core. */
-	get parts(): CoreParts | null {
-		return this.#parts;
+	/** The core's modules; null while this process is not the core. */
+	get modules(): CoreModules | null {
+		return this.#modules;
 	}
 
 	/**
@@ -63,16 +63,16 @@ export class CoreRole implements Component {
 	async stop(): Promise<void> {
 		this.#stopping.abort();
 		await this.#becoming;
-		const parts = this.#parts;
-		if (parts === null) return;
+		const modules = this.#modules;
+		if (modules === null) return;
 		const { edge, log } = this.#dependencies;
-		if (parts.edges !== null) {
-			parts.receipts.close();
-			await Promise.all([edge.core.leave(), parts.edges.stop()]);
+		if (modules.edges !== null) {
+			modules.receipts.close();
+			await Promise.all([edge.core.leave(), modules.edges.stop()]);
 		}
 		await this.#component?.stop();
-		this.#parts = null;
-		if (parts.kv.term !== null) log.info("no longer the core", { term: parts.kv.term.number });
+		this.#modules = null;
+		if (modules.kv.term !== null) log.info("no longer the core", { term: modules.kv.term.number });
 	}
 
 	async #become(onWait: () => Promise<void>): Promise<void> {
@@ -81,20 +81,20 @@ export class CoreRole implements Component {
 		edge.core.prepare(kv.term);
 		let component: Component | null = null;
 		try {
-			const parts = await make(kv);
-			component = sequence("core", coreComponents(parts, edge, log), { log, clock });
+			const modules = await make(kv);
+			component = sequence("core", coreComponents(modules, edge, log), { log, clock });
 			await component.start();
 			this.#component = component;
-			this.#parts = parts;
+			this.#modules = modules;
 			if (edge.tip.head() !== null) {
 				const worked = edge.tip.following({ clock, ms: FIRST_HEAD_MS });
 				edge.heads.again();
 				await worked;
 			}
-			await edge.core.take(parts.decides);
+			await edge.core.take(modules.decides);
 			if (kv.term !== null) log.info("became the core", { term: kv.term.number });
 		} catch (thrown) {
-			if (this.#parts === null && component === null) await kv.close();
+			if (this.#modules === null && component === null) await kv.close();
 			throw thrown;
 		}
 	}
@@ -106,8 +106,12 @@ export class CoreRole implements Component {
 }
 
 /** The components in start order; they stop in reverse order. */
-function coreComponents(parts: CoreParts, { background }: EdgeParts, log: Logger): readonly Component[] {
-	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, blockLoop } = parts;
+function coreComponents(
+	modules: CoreModules,
+	{ background }: EdgeModules,
+	log: Logger,
+): readonly Component[] {
+	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, blockLoop } = modules;
 	return [
 		onStop("store", () => kv.close()),
 		blobProofs,

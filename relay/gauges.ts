@@ -4,18 +4,18 @@ import type { Clock } from "../shared/clock.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
-import type { CoreParts, EdgeParts } from "./parts.ts";
+import type { CoreModules, EdgeModules } from "./modules.ts";
 
 /**
  * Registers the gauges of every relay. `finder` is null if no other relay can reach the store.
- * `coreOf` returns the core's parts while this process is the core.
+ * `coreOf` returns the core's modules while this process is the core.
  */
 export function registerEdgeGauges(
-	parts: EdgeParts,
+	modules: EdgeModules,
 	finder: CoreFinder | null,
-	coreOf: () => CoreParts | null,
+	coreOf: () => CoreModules | null,
 ): void {
-	const { registry, tip, heads, subscriptions, core } = parts;
+	const { registry, tip, heads, subscriptions, core } = modules;
 	registry.gauge("relay_head_number", "The last processed block", () => tip.head()?.number ?? -1);
 	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
 	registry.gauge(
@@ -47,8 +47,8 @@ export function registerEdgeGauges(
 }
 
 /** Registers the gauges of the core. */
-export function registerCoreGauges(registry: Metrics, parts: CoreParts, clock: Clock): void {
-	const { damaged, transactions, fanout, market, edges } = parts;
+export function registerCoreGauges(registry: Metrics, modules: CoreModules, clock: Clock): void {
+	const { damaged, transactions, fanout, market, edges } = modules;
 	const { pool, records } = transactions;
 	registry.gauge(
 		"relay_store_damaged_entries",

@@ -1,5 +1,5 @@
-// Makes the core's own parts and connects them in the order in which a transaction passes them. It
-// contains no rules.
+// Makes the core's own modules and connects them in the order in which a transaction passes them.
+// It contains no rules.
 
 import { randomBytes } from "node:crypto";
 import type { LookupFunction } from "node:net";
@@ -39,8 +39,8 @@ import { createTopics } from "./ingress/topics.ts";
 import { FIGURES_LIMITS } from "./market/figures.ts";
 import { SearcherMarket } from "./market/market.ts";
 import { countsDeliveries, countsLanded, countsRecords } from "./metrics.ts";
+import type { CoreModules, EdgeModules } from "./modules.ts";
 import { coreState, type LastWrite } from "./operatorState.ts";
-import type { CoreParts, EdgeParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
 import { coreChecks } from "./readiness.ts";
 import { SenderRunner } from "./senderRunner.ts";
@@ -70,12 +70,12 @@ export interface CoreDependencies {
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 
-/** Creates the parts, dependencies first. */
+/** Creates the modules, dependencies first. */
 export async function makeCore(
 	config: RelayConfig,
-	edge: EdgeParts,
+	edge: EdgeModules,
 	{ kv, lookup, clock, log }: CoreDependencies,
-): Promise<CoreParts> {
+): Promise<CoreModules> {
 	const { registry, metrics, background, rules, node, slots, tip, forks, heads, recoveries } = edge;
 	const { subscriptions, feeRecipientOf, core, charge, traces } = edge;
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));

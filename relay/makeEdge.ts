@@ -1,4 +1,4 @@
-// Makes the parts of every relay and connects them: the node, the heads, reads and client
+// Makes the modules of every relay and connects them: the node, the heads, reads and client
 // subscriptions. It contains no rules.
 
 import type { LookupFunction } from "node:net";
@@ -35,7 +35,7 @@ import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { recoveredOf } from "./ingress/recoveredOf.ts";
 import { SubscriptionHub } from "./ingress/subscriptions.ts";
 import { relayMetrics } from "./metrics.ts";
-import type { CoreParts, EdgeParts } from "./parts.ts";
+import type { CoreModules, EdgeModules } from "./modules.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 
 export interface EdgeDependencies {
@@ -47,8 +47,8 @@ export interface EdgeDependencies {
 	readonly lookup: LookupFunction;
 	readonly registry: Metrics;
 	readonly traces: Traces;
-	/** The core's parts, while this process is the core; else null. */
-	readonly coreOf: () => CoreParts | null;
+	/** The core's modules, while this process is the core; else null. */
+	readonly coreOf: () => CoreModules | null;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
@@ -62,8 +62,8 @@ const NOTIFYING_MS = 5;
 /** For transactions that the relay holds, these polls are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
-/** Creates the parts, dependencies first. */
-export async function makeEdge(config: RelayConfig, dependencies: EdgeDependencies): Promise<EdgeParts> {
+/** Creates the modules, dependencies first. */
+export async function makeEdge(config: RelayConfig, dependencies: EdgeDependencies): Promise<EdgeModules> {
 	const { rules, node, readClient, lookup, registry, traces, coreOf, clock, log } = dependencies;
 	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
 	const subscriptions = new SubscriptionHub({

@@ -7,7 +7,7 @@ import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { core_state } from "./ingress/methods/betweenRelays.ts";
 import type { CoreState, NodeState } from "./ingress/operators.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
-import type { CoreParts, EdgeParts } from "./parts.ts";
+import type { CoreModules, EdgeModules } from "./modules.ts";
 
 /** A slower node is shown as not answering, in ms. */
 const NODE_MS = 1_000;
@@ -20,8 +20,8 @@ export interface LastWrite {
 	ms: number | null;
 }
 
-type CoreStateParts = Pick<
-	CoreParts,
+type CoreStateModules = Pick<
+	CoreModules,
 	"kv" | "transactions" | "deliveries" | "fanout" | "market" | "abilities" | "edges"
 >;
 
@@ -37,7 +37,7 @@ export function coreState({
 	check,
 	lastWrite,
 	clock,
-}: CoreStateParts & {
+}: CoreStateModules & {
 	readonly check: CoreNeeds["check"];
 	readonly lastWrite: LastWrite;
 	readonly clock: Clock;
@@ -74,7 +74,7 @@ export function coreState({
 
 /** The node as this process sees it. */
 export async function nodeState(
-	{ node, tip, heads }: Pick<EdgeParts, "node" | "tip" | "heads">,
+	{ node, tip, heads }: Pick<EdgeModules, "node" | "tip" | "heads">,
 	clock: Clock,
 ): Promise<NodeState> {
 	const begun = clock.monotonic();
@@ -90,7 +90,7 @@ export async function nodeState(
 }
 
 /** The core's state, wherever the core is; null if none answers. */
-export async function askCoreState(core: EdgeParts["core"]): Promise<CoreState | null> {
+export async function askCoreState(core: EdgeModules["core"]): Promise<CoreState | null> {
 	if (core.local === null && core.remote === null) return null;
 	try {
 		return (await core.run(core_state, [], OWN_CALL)) as CoreState;

@@ -9,7 +9,7 @@ import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { core_check } from "./ingress/methods/betweenRelays.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
-import type { CoreParts, EdgeParts } from "./parts.ts";
+import type { CoreModules, EdgeModules } from "./modules.ts";
 
 /** Slots without a new head, and at least this many ms, after which the relay is not ready. */
 const MAX_AGE_SLOTS = 5;
@@ -27,7 +27,7 @@ export function maxHeadAge(
 /** All checks. `finder` is null if no other relay can reach the store. */
 export function readinessChecks(
 	maxHeadAgeMs: () => number,
-	{ tip, heads, core }: Pick<EdgeParts, "tip" | "heads" | "core">,
+	{ tip, heads, core }: Pick<EdgeModules, "tip" | "heads" | "core">,
 	finder: Pick<CoreFinder, "isAway" | "trouble"> | null,
 ): readonly ReadinessCheck[] {
 	const isNodeWell = () => tip.head() !== null && !heads.isUnavailable;
@@ -73,7 +73,7 @@ export function coreChecks({
 	kv,
 	transactions,
 	deliveries,
-}: Pick<CoreParts, "kv" | "transactions" | "deliveries">): CoreNeeds["check"] {
+}: Pick<CoreModules, "kv" | "transactions" | "deliveries">): CoreNeeds["check"] {
 	return async (name) => {
 		// Fails when there were deliveries in the last two slots and no builder answered any.
 		if (name === "delivery") return verdict(deliveries.healthy, "no builder answers");

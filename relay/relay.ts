@@ -1,4 +1,4 @@
-// The composition root: creates all parts from the settings and connects them. It contains no
+// The composition root: creates all modules from the settings and connects them. It contains no
 // rules.
 
 import type { LookupFunction } from "node:net";
@@ -31,7 +31,7 @@ import type { Ingress } from "./ingress/ingress.ts";
 import { WaitingServers } from "./ingress/waiting.ts";
 import { makeCore } from "./makeCore.ts";
 import { makeEdge } from "./makeEdge.ts";
-import type { EdgeParts } from "./parts.ts";
+import type { EdgeModules } from "./modules.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { createServers, serverOptionsOf } from "./servers.ts";
 import { bindToChain } from "./store/identity.ts";
@@ -103,7 +103,7 @@ async function assemble(
 		else await reader.tryOut();
 		const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, onWait, stopped });
 		waiting.goOn();
-		const coreOf = () => role.parts;
+		const coreOf = () => role.modules;
 		const rules = { chainId: chain.chainId };
 		const edgeNeeds = { rules, node, readClient, lookup, registry, traces, coreOf, clock, log };
 		const edge = await makeEdge(config, edgeNeeds);
@@ -112,9 +112,9 @@ async function assemble(
 			open: (onStoreWait, signal) => (opened === null ? open(onStoreWait, signal) : Promise.resolve(opened)),
 			async make(kv) {
 				await bindToChain(kv, chain.chainId, chain.genesisHash);
-				const parts = await makeCore(config, edge, { kv, lookup, clock, log });
-				registerCoreGauges(registry, parts, clock);
-				return parts;
+				const modules = await makeCore(config, edge, { kv, lookup, clock, log });
+				registerCoreGauges(registry, modules, clock);
+				return modules;
 			},
 			onLost,
 			clock,
@@ -169,7 +169,7 @@ interface Ordered {
 
 /** The components in the order in which they start; they stop in reverse order. */
 function inOrder(
-	{ heads, tip, beacon }: EdgeParts,
+	{ heads, tip, beacon }: EdgeModules,
 	{ role, finder, requests, ingress, resources, waiting, clock }: Ordered,
 ): readonly Component[] {
 	const serving: readonly Component[] = [
@@ -186,7 +186,7 @@ function inOrder(
 	const following: readonly Component[] = [
 		...(beacon === null ? [] : [beacon]),
 		heads,
-		onStop("blocks", async () => role.parts?.blockLoop.stop()),
+		onStop("blocks", async () => role.modules?.blockLoop.stop()),
 	];
 	// If the start fails before the ingress takes over the ports, no request keeps waiting.
 	const first = [onStop("waiting", () => waiting.stop()), onStop("node", () => resources.close())];

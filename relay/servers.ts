@@ -1,4 +1,4 @@
-// Makes the servers of the relay: joins the ingress with the parts and with the node's reads. It
+// Makes the servers of the relay: joins the ingress with the modules and with the node's reads. It
 // contains no rules.
 
 import type { Clock } from "../shared/clock.ts";
@@ -28,8 +28,8 @@ import { ownReads } from "./ingress/ownReads.ts";
 import { STOPPING } from "./ingress/receiptWaits.ts";
 import { recordRoutesOf } from "./ingress/routes.ts";
 import type { PublicServerOptions, WaitingServers } from "./ingress/waiting.ts";
+import type { CoreModules, EdgeModules } from "./modules.ts";
 import { askCoreState, nodeState } from "./operatorState.ts";
-import type { CoreParts, EdgeParts } from "./parts.ts";
 import { maxHeadAge, readinessChecks } from "./readiness.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 
@@ -41,8 +41,8 @@ export interface ServersOptions {
 	readonly drainMs: number;
 	/** Listens on the ports until the ingress starts. */
 	readonly waiting: WaitingServers;
-	/** The core's parts, while this process is the core; else null. */
-	readonly coreOf: () => CoreParts | null;
+	/** The core's modules, while this process is the core; else null. */
+	readonly coreOf: () => CoreModules | null;
 	/** Finds the core; null if no other relay can reach the store. */
 	readonly finder: CoreFinder | null;
 	/** Asks the core by HTTP. */
@@ -50,7 +50,7 @@ export interface ServersOptions {
 }
 
 /** Makes the ingress; nothing listens yet. */
-export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeParts): Ingress {
+export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeModules): Ingress {
 	const { log, clock, build, drainMs, waiting, coreOf, finder, requests } = options;
 	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
 	const feedStreams = new EventStreams(
@@ -140,7 +140,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 }
 
 /** This relay's role and the core's term, for /readyz and /info. */
-function placeOf({ local, term }: EdgeParts["core"]): Pick<InfoFacts, "role" | "term"> {
+function placeOf({ local, term }: EdgeModules["core"]): Pick<InfoFacts, "role" | "term"> {
 	return { role: local === null ? "edge" : "core", term };
 }
 
@@ -148,7 +148,7 @@ function placeOf({ local, term }: EdgeParts["core"]): Pick<InfoFacts, "role" | "
 const NO_CORE = jsonAnswer(503, { error: "no core reachable, try again" }, { "retry-after": "1" });
 
 /** The shared transaction with this hash, from the core; null if it is not shared. */
-async function askShared(core: EdgeParts["core"], hash: string): Promise<DecodedTransaction | null> {
+async function askShared(core: EdgeModules["core"], hash: string): Promise<DecodedTransaction | null> {
 	const raw = await core.run(core_sharedTransaction, [hash], OWN_CALL);
 	const bytes = typeof raw === "string" ? hexToBytes(raw) : null;
 	const decoded = bytes === null ? null : decodeTransaction(bytes);
@@ -156,7 +156,7 @@ async function askShared(core: EdgeParts["core"], hash: string): Promise<Decoded
 }
 
 /** The core's part of `GET /info`; unknown values if no core answers. */
-async function coreFacts(core: EdgeParts["core"]): Promise<Pick<InfoFacts, "bidding" | "simulation">> {
+async function coreFacts(core: EdgeModules["core"]): Promise<Pick<InfoFacts, "bidding" | "simulation">> {
 	if (core.local === null && core.remote === null) return UNKNOWN_FACTS;
 	try {
 		return (await core.run(core_facts, [], OWN_CALL)) as CoreFacts;

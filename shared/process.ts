@@ -39,11 +39,11 @@ interface ProcessKind<Config extends ProcessConfig> {
 	readonly pair: EntryPair | null;
 	/** Throws SettingError. */
 	read(env: Environment): Config;
-	create(config: Config, given: ProcessParts): Component;
+	create(config: Config, given: ProcessTools): Component;
 }
 
 /** Dependencies that the process gives to its component. */
-interface ProcessParts {
+interface ProcessTools {
 	readonly log: Logger;
 	readonly build: Build;
 	readonly metrics: Metrics;

@@ -45,7 +45,10 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/metrics\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
-	[/^relay\/(relay|servers|readiness|parts|gauges|core\w+|operator\w+|make\w+)\.ts$/, ["relay/", "shared/"]],
+	[
+		/^relay\/(relay|servers|readiness|modules|gauges|core\w+|operator\w+|make\w+)\.ts$/,
+		["relay/", "shared/"],
+	],
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
 	// Boost's rooms, each above those that it may import, so that there is no circle among them.
 	[/^boost-proxy\/domain\//, ["shared/"]],

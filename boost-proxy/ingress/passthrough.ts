@@ -157,7 +157,7 @@ function refusalOf(request: IncomingMessage, status: number, message: string): H
 	return errorAnswerTo(request, "invalidRequest", status, ["invalid request: ", message]);
 }
 
-interface ProxiedRequestParts {
+interface ProxiedExchangeOptions {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
 	readonly passing: ProxiedExchange;
@@ -165,7 +165,7 @@ interface ProxiedRequestParts {
 
 /** One request to the relay and its answer. */
 class ProxiedRequest {
-	readonly #parts: ProxiedRequestParts;
+	readonly #options: ProxiedExchangeOptions;
 	readonly #dependencies: PassThroughDependencies;
 	#send: (onError: () => void) => void = () => {};
 	#sent: ClientRequest | null = null;
@@ -174,14 +174,14 @@ class ProxiedRequest {
 	#isOver = false;
 	#isRetry = false;
 
-	constructor(parts: ProxiedRequestParts, dependencies: PassThroughDependencies) {
-		this.#parts = parts;
+	constructor(options: ProxiedExchangeOptions, dependencies: PassThroughDependencies) {
+		this.#options = options;
 		this.#dependencies = dependencies;
 	}
 
 	/** Sends the request with `send`, which calls `onError` for each error. */
 	begin(send: (onError: () => void) => void): void {
-		const { response, passing } = this.#parts;
+		const { response, passing } = this.#options;
 		this.#send = send;
 		// A write to a broken connection: its close event is handled instead.
 		response.on("error", () => {});
@@ -205,7 +205,7 @@ class ProxiedRequest {
 
 	/** The relay's answer has begun. */
 	answer(answer: IncomingMessage): void {
-		const { request, response, passing } = this.#parts;
+		const { request, response, passing } = this.#options;
 		this.#timer?.cancel();
 		answer.on("error", () => {});
 		if (this.#isOver) {
@@ -246,14 +246,14 @@ class ProxiedRequest {
 		} catch {
 			// Node's parser accepts some requests that its client does not send.
 			this.#drop("failed");
-			const { request, passing } = this.#parts;
+			const { request, passing } = this.#options;
 			passing.refuse(refusalOf(request, 400, "expected a request that can be passed on"));
 		}
 	}
 
 	/** The connection to the relay or to the client broke. */
 	#broken(): void {
-		const { request, response } = this.#parts;
+		const { request, response } = this.#options;
 		// After its answer the relay may close without reading the rest of the body.
 		if (this.#isOver) return;
 		if (request.socket.destroyed || response.destroyed) this.#gone();
@@ -269,7 +269,7 @@ class ProxiedRequest {
 	 * more.
 	 */
 	#mayRetry(): boolean {
-		const { method, headers } = this.#parts.request;
+		const { method, headers } = this.#options.request;
 		const isBare = headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;
 		const isRead = method === "GET" || method === "HEAD";
 		return isRead && isBare && !this.#isRetry && this.#sent?.reusedSocket === true;
@@ -277,7 +277,7 @@ class ProxiedRequest {
 
 	#failed(fault: ProxyError): void {
 		if (this.#isOver) return;
-		const { request, passing } = this.#parts;
+		const { request, passing } = this.#options;
 		const { breaker, log } = this.#dependencies;
 		const kind = this.#connected ? fault : "refused";
 		this.#drop(kind === "refused" ? "unavailable" : "failed");

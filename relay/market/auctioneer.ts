@@ -49,7 +49,7 @@ const MIN_SLOTS = 2;
 const TURN_MS = 10;
 
 /** The market classes that it depends on. */
-interface AuctioneerParts {
+interface AuctioneerMarket {
 	readonly bids: Bids;
 	readonly table: BundleTable;
 	readonly ledger: PaymentLedger;
@@ -65,7 +65,7 @@ export class Auctioneer {
 		MarketDependencies,
 		"transactions" | "tip" | "sender" | "slot" | "background" | "clock"
 	>;
-	readonly #parts: AuctioneerParts;
+	readonly #market: AuctioneerMarket;
 	readonly #checks: BidChecks;
 	/** Targets that changed since their bids' slots were last assigned. */
 	readonly #changed = new Set<string>();
@@ -80,14 +80,14 @@ export class Auctioneer {
 	/** By target. */
 	readonly #held = new Map<string, Held>();
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: AuctioneerParts) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: AuctioneerMarket) {
 		this.#options = options;
 		this.#dependencies = dependencies;
-		this.#parts = parts;
-		const { bids, table } = parts;
+		this.#market = market;
+		const { bids, table } = market;
 		this.#lives = new BidLives({ bids, table, nextBlock: () => this.#nextBlock() });
 		this.rounds = new FinalRounds({ bids, lives: this.#lives, out: this.#out, table });
-		this.#checks = new BidChecks(dependencies, parts, {
+		this.#checks = new BidChecks(dependencies, market, {
 			onVerdict: (bid, verdict) => this.#judged(bid, verdict),
 			onRetry: (target) => this.reconcile([target]),
 		});
@@ -98,7 +98,7 @@ export class Auctioneer {
 	 * eviction only with the block.
 	 */
 	add(bid: Bid): void {
-		const { bids, table } = this.#parts;
+		const { bids, table } = this.#market;
 		const { target, record } = bid;
 		bids.add(bid);
 		this.#recordBid(bid);
@@ -131,13 +131,13 @@ export class Auctioneer {
 	 */
 	senderPlanned({ ready, waiting }: SenderTransactions): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
-		this.reconcile(hashes.filter((hash) => this.#parts.bids.has(hash)));
+		this.reconcile(hashes.filter((hash) => this.#market.bids.has(hash)));
 	}
 
 	/** The target has ended outside a block: ends the bids on it. */
 	targetEnded(target: string): void {
 		this.#recorded.delete(target);
-		for (const bid of this.#parts.bids.of(target)) this.#lives.end(bid, null);
+		for (const bid of this.#market.bids.of(target)) this.#lives.end(bid, null);
 		this.reconcile([target]);
 	}
 
@@ -150,12 +150,12 @@ export class Auctioneer {
 		for (const block of applied) this.rounds.apply(block);
 		this.#endOverdue(head.number);
 		this.#dropOld(head.number);
-		this.reconcile(this.#parts.bids.targets());
+		this.reconcile(this.#market.bids.targets());
 	}
 
 	/** Ends bids whose last block has passed unseen, or whose target has gone. */
 	#endOverdue(head: number): void {
-		const { bids, table } = this.#parts;
+		const { bids, table } = this.#market;
 		for (const target of bids.targets()) {
 			const isPending = this.#dependencies.transactions.pool.get(target) !== undefined;
 			for (const bid of bids.of(target)) {
@@ -209,7 +209,7 @@ export class Auctioneer {
 	}
 
 	#reconcile(target: string): void {
-		const { bids, table } = this.#parts;
+		const { bids, table } = this.#market;
 		this.#changed.delete(target);
 		const block = this.#nextBlock();
 		const timestamp = this.#dependencies.tip.next()?.timestamp ?? 0;
@@ -224,7 +224,7 @@ export class Auctioneer {
 		const chosenAt = (builder: string, from: readonly Bid[], slots: number) =>
 			slotsOf(
 				from.filter(({ builders }) => builders?.includes(builder) !== false),
-				{ slots, draw, recordOf: (bidder) => this.#parts.ledger.recordOf(builder, bidder) },
+				{ slots, draw, recordOf: (bidder) => this.#market.ledger.recordOf(builder, bidder) },
 			);
 		const passed = candidates.filter(isSimulated);
 		this.#apply(target, held, (builder) =>
@@ -255,7 +255,7 @@ export class Auctioneer {
 	#slotsAt(builder: string): number {
 		const { sender, slot } = this.#dependencies;
 		const requests = sender.perSecond(builder) * (slot.ms / 1_000);
-		const each = Math.floor(requests / Math.max(1, this.#parts.bids.targetCount));
+		const each = Math.floor(requests / Math.max(1, this.#market.bids.targetCount));
 		return Math.max(MIN_SLOTS, Math.min(this.#options.bidsPerTarget, each));
 	}
 
@@ -264,7 +264,7 @@ export class Auctioneer {
 	 * sent.
 	 */
 	#stateOf(hash: string, block: number): TargetState | null {
-		const { simulation, refundingBuilders } = this.#parts;
+		const { simulation, refundingBuilders } = this.#market;
 		const { pool } = this.#dependencies.transactions;
 		const entry = pool.get(hash);
 		const given = entry === undefined ? [] : pool.givenFor(entry, block);
@@ -277,7 +277,7 @@ export class Auctioneer {
 
 	/** Sends and cancels bundles so that each builder has the bids that `wantedAt` returns for it. */
 	#apply(target: string, held: Held, wantedAt: (builder: string) => readonly Bid[]): void {
-		const { bids, refundingBuilders } = this.#parts;
+		const { bids, refundingBuilders } = this.#market;
 		const { clock } = this.#dependencies;
 		const { block } = held;
 		held.due?.cancel();
@@ -334,7 +334,7 @@ export class Auctioneer {
 		const requestId = transactions.records.get(bid.target)?.transaction.requestId ?? null;
 		const bundle = { name: backrunName(bid), client: bid.client, kind: "bid", requestId } as const;
 		sender.cancelBundle(bundle, block, builders, (delivery) => {
-			this.#parts.table.delivered(bid.record, block, delivery);
+			this.#market.table.delivered(bid.record, block, delivery);
 			this.#recordCancelOnTarget(bid.target, block, delivery);
 		});
 	}
@@ -357,7 +357,7 @@ export class Auctioneer {
 			block,
 		}: { readonly builders: readonly string[]; readonly slot: number; readonly block: number },
 	): void {
-		const { table } = this.#parts;
+		const { table } = this.#market;
 		const { transactions, sender, tip } = this.#dependencies;
 		const entry = transactions.pool.get(bid.target);
 		const next = tip.next();

@@ -18,7 +18,7 @@ export interface BidChecksListener {
 }
 
 /** The market classes that it depends on. */
-interface BidChecksParts {
+interface BidChecksMarket {
 	readonly bids: Bids;
 	readonly simulation: BundleSimulation;
 }
@@ -26,15 +26,15 @@ interface BidChecksParts {
 /** Runs the checks. */
 export class BidChecks {
 	readonly #dependencies: Pick<MarketDependencies, "tip" | "background" | "clock">;
-	readonly #parts: BidChecksParts;
+	readonly #market: BidChecksMarket;
 	readonly #listener: BidChecksListener;
 	/** By target. */
 	readonly #retries = new Map<string, Timer>();
 	#stopped = false;
 
-	constructor(dependencies: MarketDependencies, parts: BidChecksParts, listener: BidChecksListener) {
+	constructor(dependencies: MarketDependencies, market: BidChecksMarket, listener: BidChecksListener) {
 		this.#dependencies = dependencies;
-		this.#parts = parts;
+		this.#market = market;
 		this.#listener = listener;
 	}
 
@@ -43,7 +43,7 @@ export class BidChecks {
 	 * already under way.
 	 */
 	check(bid: Bid, basis: string): void {
-		const { bids, simulation } = this.#parts;
+		const { bids, simulation } = this.#market;
 		const { background, tip } = this.#dependencies;
 		const target = simulation.target(bid.target);
 		if (this.#stopped || target === null || bid.runningCheck?.basis === basis) return;
@@ -85,7 +85,7 @@ export class BidChecks {
 		if (this.#retries.has(target) || this.#stopped) return;
 		const timer = this.#dependencies.clock.after(afterMs, () => {
 			this.#retries.delete(target);
-			for (const bid of this.#parts.bids.of(target))
+			for (const bid of this.#market.bids.of(target))
 				if (bid.lastCheck?.result !== "passed") bid.lastCheck = null;
 			this.#listener.onRetry(target);
 		});

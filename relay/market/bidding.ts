@@ -51,7 +51,7 @@ interface Considered {
 }
 
 /** The market classes that it depends on. */
-interface BiddingParts {
+interface BiddingMarket {
 	readonly bids: Bids;
 	readonly table: BundleTable;
 	readonly simulation: BundleSimulation;
@@ -64,13 +64,13 @@ interface BiddingParts {
 export class Bidding {
 	readonly #options: Pick<MarketOptions, "rules" | "bidding">;
 	readonly #dependencies: Pick<MarketDependencies, "tip" | "clock" | "blobProofs">;
-	readonly #parts: BiddingParts;
+	readonly #market: BiddingMarket;
 	#seq = 0;
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: BiddingParts) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: BiddingMarket) {
 		this.#options = options;
 		this.#dependencies = dependencies;
-		this.#parts = parts;
+		this.#market = market;
 	}
 
 	/**
@@ -78,7 +78,7 @@ export class Bidding {
 	 */
 	async bid(request: BidRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const { tip, clock } = this.#dependencies;
-		const { simulation } = this.#parts;
+		const { simulation } = this.#market;
 		const { rules } = this.#options;
 		const early = this.#unavailable(request);
 		if (early !== null) return early;
@@ -128,7 +128,7 @@ export class Bidding {
 
 	/** The rejection if bidding is not available here or at the named builders; else null. */
 	#unavailable({ builders }: BidRequest): BundleOutcome | null {
-		const { refundingBuilders } = this.#parts;
+		const { refundingBuilders } = this.#market;
 		const missing = !this.#options.bidding()
 			? "this node"
 			: refundingBuilders.length === 0
@@ -141,7 +141,7 @@ export class Bidding {
 
 	/** The rejection if a limit of its client is reached; else null. */
 	#rejection(one: Considered): BundleOutcome | null {
-		const { bids, table } = this.#parts;
+		const { bids, table } = this.#market;
 		const { request, backrun, entry } = one;
 		const freed = this.#sameBackrun(one).length + (table.replaces(entry) ? 1 : 0);
 		const full = bids.full(request.network, request.target, backrun, freed);
@@ -150,7 +150,7 @@ export class Bidding {
 
 	/** The owner's live bids with the same target and backrun, whose blocks overlap. */
 	#sameBackrun({ request: { owner, target }, backrun, range }: Considered): readonly Bid[] {
-		return this.#parts.bids
+		return this.#market.bids
 			.of(target)
 			.filter(
 				(bid) =>
@@ -166,7 +166,7 @@ export class Bidding {
 	 * between.
 	 */
 	#accept(one: Considered, { value, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
-		const { table, auctioneer } = this.#parts;
+		const { table, auctioneer } = this.#market;
 		const { request, entry, bidder, backrun, range } = one;
 		const { owner, network, target, times, builders } = request;
 		// Other bids may have been accepted during the simulation.
@@ -220,7 +220,7 @@ export class Bidding {
 		const { owner, network, target } = request;
 		const hash = bundleHash([target, backrun.hash]);
 		if (this.#sameBackrun(one).length > 0) return { outcome: "accepted", hash };
-		const record = this.#parts.table.open({
+		const record = this.#market.table.open({
 			owner,
 			client: network,
 			hash,
@@ -231,7 +231,7 @@ export class Bidding {
 			lastBlock: range.last,
 			isSimulated: bid !== null,
 		});
-		this.#parts.table.change(record, range.first, { stage: how, bid });
+		this.#market.table.change(record, range.first, { stage: how, bid });
 		return { outcome: "accepted", hash };
 	}
 }

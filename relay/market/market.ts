@@ -1,4 +1,4 @@
-// Assembles the searchers' market from its parts, and is the common entry point of bids and plain
+// Assembles the searchers' market from its modules, and is the common entry point of bids and plain
 // bundles.
 
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -37,7 +37,7 @@ import { PlainBundles } from "./plainBundles.ts";
 import { Settlement } from "./settlement.ts";
 
 /**
- * The searchers' side. Its parts are created in this order, and each depends on those before it.
+ * The searchers' side. Its modules are created in this order, and each depends on those before it.
  */
 export class SearcherMarket {
 	/** Names of the builders that pay refunds: bids go to no others. */
@@ -73,12 +73,12 @@ export class SearcherMarket {
 		});
 		this.simulation = new BundleSimulation(options, dependencies);
 		const { refundingBuilders, bids, table, ledger, simulation } = this;
-		const parts = { refundingBuilders, bids, table, ledger, simulation };
-		const auctioneer = new Auctioneer(options, dependencies, parts);
+		const modules = { refundingBuilders, bids, table, ledger, simulation };
+		const auctioneer = new Auctioneer(options, dependencies, modules);
 		this.auctioneer = auctioneer;
-		this.#bidding = new Bidding(options, dependencies, { ...parts, auctioneer });
-		this.#plain = new PlainBundles(options, dependencies, parts);
-		this.#settlement = new Settlement(options, dependencies, { ...parts, auctioneer });
+		this.#bidding = new Bidding(options, dependencies, { ...modules, auctioneer });
+		this.#plain = new PlainBundles(options, dependencies, modules);
+		this.#settlement = new Settlement(options, dependencies, { ...modules, auctioneer });
 		transactions.records.subscribe((record, before, event) => {
 			// The record already shows the event: a bid may arrive immediately.
 			if (event.type === "shared") this.#publish(record.hash);

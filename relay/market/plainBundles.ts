@@ -70,7 +70,7 @@ interface TrialResult {
 	readonly verdict: PlainVerdict;
 }
 
-interface PlainBundlesParts {
+interface PlainBundlesMarket {
 	readonly table: BundleTable;
 	readonly simulation: BundleSimulation;
 	/** Names of the builders that pay refunds. */
@@ -80,7 +80,7 @@ interface PlainBundlesParts {
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
 	readonly #dependencies: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock" | "blobProofs">;
-	readonly #parts: PlainBundlesParts;
+	readonly #market: PlainBundlesMarket;
 	/** By name at the builders: one per uuid of an owner, or one per bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	/** Schedules new bundles fairly by client. */
@@ -96,10 +96,10 @@ export class PlainBundles {
 	#following: Promise<void> | null = null;
 	#stopped = false;
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: PlainBundlesParts) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: PlainBundlesMarket) {
 		this.#options = options;
 		this.#dependencies = dependencies;
-		this.#parts = parts;
+		this.#market = market;
 		this.#transactions = new Shares(options.limits.plain.transactions);
 		this.#bytes = new Shares(options.limits.plain.bytes);
 	}
@@ -156,10 +156,10 @@ export class PlainBundles {
 			const isMistimed = sent === head && !isAt(outgoing.times, timestamp);
 			// A builder can only leave out a bundle that it was sent.
 			const reason = isMistimed ? "timestamp" : stage === "SENT" ? "notChosen" : null;
-			this.#parts.table.change(record, sent, { stage: "NOT_INCLUDED", reason });
+			this.#market.table.change(record, sent, { stage: "NOT_INCLUDED", reason });
 		}
 		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sent !== head;
-		if (isLate) this.#parts.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
+		if (isLate) this.#market.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
 		else this.#try(bundle, isReorg);
 	}
@@ -177,7 +177,7 @@ export class PlainBundles {
 	#try(bundle: PlainBundle, evenIfSent: boolean): void {
 		endTrial(bundle);
 		const { tip, background, clock } = this.#dependencies;
-		const { simulation } = this.#parts;
+		const { simulation } = this.#market;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
 		if (!isAt(bundle.outgoing.times, next.timestamp)) {
@@ -220,21 +220,21 @@ export class PlainBundles {
 	#leaveOut(bundle: PlainBundle, block: number, reason: BundleReason): void {
 		this.#cancelAtBuilders(bundle, []);
 		bundle.state = { kind: "failed", block };
-		this.#parts.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
+		this.#market.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
 	}
 
 	#land(bundle: PlainBundle, number: number, hash: string): void {
 		endTrial(bundle);
 		const { state } = bundle;
 		bundle.state = { kind: "landed", number, hash, before: state.kind === "landed" ? state.before : state };
-		this.#parts.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
+		this.#market.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
 	/** Its block has left the chain: it is live again for the rest of its range. */
 	#revive(bundle: PlainBundle, { number, before }: Extract<PlainBundleState, { kind: "landed" }>): void {
 		bundle.state = before;
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
-		this.#parts.table.change(bundle.record, number, change);
+		this.#market.table.change(bundle.record, number, change);
 	}
 
 	/** Accepts or rejects a bundle. Throws RpcError if the node fails, and then keeps nothing. */
@@ -265,7 +265,7 @@ export class PlainBundles {
 
 	async #consider(request: PlainBundleRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const { tip, clock } = this.#dependencies;
-		const { refundingBuilders, simulation } = this.#parts;
+		const { refundingBuilders, simulation } = this.#market;
 		const { blocks, times, body, builders, network, uuid } = request;
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
@@ -343,7 +343,7 @@ export class PlainBundles {
 
 	#take(one: Considered, range: Range, result: TrialResult): BundleOutcome {
 		const { sender } = this.#dependencies;
-		const { table } = this.#parts;
+		const { table } = this.#market;
 		const { request, entry, transactions, hash } = one;
 		const { owner, network, uuid, refund, builders } = request;
 		// Other bundles may have been accepted during the simulation.
@@ -428,7 +428,7 @@ export class PlainBundles {
 	/** Another bundle took its uuid. A plain one also replaces or cancels it at the builders. */
 	#replaced(bundle: PlainBundle, by: BundleKind | null): void {
 		if (!this.#forget(bundle) || bundle.state.kind === "landed") return;
-		this.#parts.table.change(bundle.record, sentFor(bundle) ?? bundle.firstBlock, { stage: "REPLACED" });
+		this.#market.table.change(bundle.record, sentFor(bundle) ?? bundle.firstBlock, { stage: "REPLACED" });
 		if (by !== "plain") this.#cancelAtBuilders(bundle, []);
 	}
 
@@ -438,7 +438,7 @@ export class PlainBundles {
 
 	#send(bundle: PlainBundle): void {
 		const { tip, sender } = this.#dependencies;
-		const { table } = this.#parts;
+		const { table } = this.#market;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
 		const builders = sender.sendBundle(
@@ -461,7 +461,7 @@ export class PlainBundles {
 	): void {
 		if (!this.#forget(bundle) || bundle.state.kind === "landed") return;
 		const statusBlock = sentFor(bundle) ?? Math.max(block, bundle.firstBlock);
-		if (last !== null) this.#parts.table.change(bundle.record, statusBlock, last);
+		if (last !== null) this.#market.table.change(bundle.record, statusBlock, last);
 		this.#cancelAtBuilders(bundle, []);
 	}
 
@@ -474,7 +474,7 @@ export class PlainBundles {
 		const builders = state.builders.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
 		sender.cancelBundle(bundle.outgoing, block, builders, (delivery) =>
-			this.#parts.table.delivered(bundle.record, block, delivery),
+			this.#market.table.delivered(bundle.record, block, delivery),
 		);
 	}
 

@@ -54,7 +54,7 @@ interface Left {
 type Due = ReturnType<typeof owedRefund>;
 
 /** The market classes that it depends on. */
-interface SettlementParts {
+interface SettlementMarket {
 	readonly table: BundleTable;
 	readonly auctioneer: Auctioneer;
 	readonly ledger: PaymentLedger;
@@ -69,7 +69,7 @@ export class Settlement {
 		MarketDependencies,
 		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "onLanded" | "log"
 	>;
-	readonly #parts: SettlementParts;
+	readonly #market: SettlementMarket;
 	/**
 	 * The next block at the first run. It is the last one for which an earlier relay can have sent
 	 * bundles.
@@ -81,10 +81,10 @@ export class Settlement {
 	#due = false;
 	#running = false;
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: SettlementParts) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SettlementMarket) {
 		this.#options = options;
 		this.#dependencies = dependencies;
-		this.#parts = parts;
+		this.#market = market;
 	}
 
 	/**
@@ -143,10 +143,10 @@ export class Settlement {
 		for (const record of targets) {
 			const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
 			const behind = place < 0 ? undefined : block.transactions[place + 1];
-			const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
+			const round = this.#market.auctioneer.rounds.find(record.hash, blockHash);
 			const gain = await this.#gain(record, round, block, behind?.hash);
 			for (const one of round?.records ?? [])
-				this.#parts.table.change(one, block.number, { paid: gain?.transfers ?? null });
+				this.#market.table.change(one, block.number, { paid: gain?.transfers ?? null });
 			if (gain === null || behind === undefined) continue;
 			const one = await this.#landed(record, { block, index: place + 1, out: round?.behind ?? null, gain });
 			if (one === null) continue;
@@ -201,7 +201,7 @@ export class Settlement {
 				? []
 				: builders.map((builder) => ({ target, builder, bidder: bidderKey(out.bidder), left: `${rest}` }));
 		});
-		await this.#parts.ledger.record(block, paid);
+		await this.#market.ledger.record(block, paid);
 	}
 
 	/**
@@ -210,7 +210,7 @@ export class Settlement {
 	 */
 	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
 		if (!isMined(record.stage)) return null;
-		const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
+		const round = this.#market.auctioneer.rounds.find(record.hash, blockHash);
 		if (!wasBundled(record, round) && !this.#mayBeUnwritten(record)) return null;
 		const since = record.events.findLastIndex((event) => event.type === "included");
 		const last = record.events.findLastIndex((event) => event.type === "refunded");
@@ -245,7 +245,7 @@ export class Settlement {
 		if (known === undefined && paidTo(recipient, index, block) === 0n) return null;
 		const { fees, transfers } = gain;
 		const names = out === null ? all.flatMap((one) => one.builders) : out.builders;
-		const may = known === undefined ? this.#parts.refundingBuilders : [...new Set(names)];
+		const may = known === undefined ? this.#market.refundingBuilders : [...new Set(names)];
 		const makers = sender.builtBy(block.coinbase).filter((name) => may.includes(name));
 		const bundled = known ?? {
 			bundle: bundleHash([record.hash, tx.hash]),

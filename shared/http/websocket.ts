@@ -17,7 +17,7 @@ import { type CallContext, callContext, type RequestTarget, readTarget } from ".
 import { endWith, rawAnswer } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes } from "./unreadBytes.ts";
-import { WebsocketConnection, type WebsocketParts } from "./websocketConnection.ts";
+import { WebsocketConnection, type WebsocketDependencies } from "./websocketConnection.ts";
 
 export interface RpcWebsocketOptions {
 	/** Paths that may be upgraded, without a trailing slash. */
@@ -190,7 +190,12 @@ export class RpcWebsocket {
 		return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), lines);
 	}
 
-	#connect(socket: WebSocket, wire: Duplex, address: string, contextOf: WebsocketParts["contextOf"]): void {
+	#connect(
+		socket: WebSocket,
+		wire: Duplex,
+		address: string,
+		contextOf: WebsocketDependencies["contextOf"],
+	): void {
 		const { maxInFlight = MAX_IN_FLIGHT } = this.#options;
 		const connection = new WebsocketConnection(address, {
 			...this.#dependencies,

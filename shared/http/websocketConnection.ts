@@ -24,7 +24,7 @@ import type { RateLimiter } from "./rateLimit.ts";
 import { textFrames, writeFrame } from "./textFrames.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
-export interface WebsocketParts {
+export interface WebsocketDependencies {
 	readonly socket: WebSocket;
 	/** Messages in flight; at this limit the connection is not read. */
 	readonly maxInFlight: number;
@@ -77,7 +77,7 @@ export class WebsocketConnection implements Connection {
 	readonly client: string;
 	readonly #socket: WebSocket;
 	readonly #address: string;
-	readonly #dependencies: WebsocketParts;
+	readonly #dependencies: WebsocketDependencies;
 	/**
 	 * Messages that had been read from the network when the limit was reached. At most those of one
 	 * read.
@@ -104,7 +104,7 @@ export class WebsocketConnection implements Connection {
 	#unanswered: Buffer | null = null;
 	#inFlight = 0;
 	#bytesInFlight = 0;
-	/** This connection's part of {@link WebsocketParts.unfinished}. */
+	/** This connection's part of {@link WebsocketDependencies.unfinished}. */
 	#unfinishedBytes = 0;
 	/** The pieces of an unfinished message that `#unfinishedBytes` includes. */
 	#unfinishedPieces = 0;
@@ -116,7 +116,7 @@ export class WebsocketConnection implements Connection {
 	#isAlive = true;
 	#finishing = false;
 
-	constructor(address: string, dependencies: WebsocketParts) {
+	constructor(address: string, dependencies: WebsocketDependencies) {
 		this.#address = address;
 		this.#dependencies = dependencies;
 		this.#socket = dependencies.socket;

@@ -280,7 +280,7 @@ function withMore(base: string[], more: Headers): string[] {
 	return headers;
 }
 
-interface HandlerParts {
+interface HandlerOptions {
 	/** The largest answer. */
 	readonly maxBytes: number;
 	readonly clock: Clock;
@@ -301,7 +301,7 @@ const ABANDONED = new Error("abandoned");
  */
 class RequestHandler implements Dispatcher.DispatchHandler {
 	readonly #request: HttpRequest;
-	readonly #parts: HandlerParts;
+	readonly #options: HandlerOptions;
 	readonly #unlisten: (() => void) | undefined;
 	/** In monotonic ms. */
 	readonly #until: number;
@@ -313,11 +313,11 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 	#chunks: Buffer[] = [];
 	#bytes = 0;
 
-	constructor(request: HttpRequest, parts: HandlerParts) {
+	constructor(request: HttpRequest, options: HandlerOptions) {
 		this.#request = request;
-		this.#parts = parts;
-		this.#until = parts.clock.monotonic() + request.deadlineMs;
-		this.#timer = parts.clock.after(request.deadlineMs, () => this.#fail("timeout"));
+		this.#options = options;
+		this.#until = options.clock.monotonic() + request.deadlineMs;
+		this.#timer = options.clock.after(request.deadlineMs, () => this.#fail("timeout"));
 		this.#unlisten = request.abort?.onAbort(() => this.#finish({ kind: "aborted", sent: this.#sent }));
 	}
 
@@ -326,7 +326,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		if (this.#isFinished || this.#sent) throw ABANDONED;
 		// If the process was suspended, a connection that was made meanwhile is noticed before the
 		// deadline.
-		const isLate = this.#parts.clock.monotonic() > this.#until;
+		const isLate = this.#options.clock.monotonic() > this.#until;
 		if (isLate || this.#request.check?.shouldSend?.() === false) {
 			this.#fail(isLate ? "timeout" : "unsent");
 			throw ABANDONED;
@@ -344,7 +344,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		onBegin?.();
 		if (stream !== undefined) {
 			if (!stream.accepts(this.#head)) this.#answered(this.#head, NOTHING);
-		} else if (Number(firstOf(headers["content-length"])) > this.#parts.maxBytes) this.#fail("tooLarge");
+		} else if (Number(firstOf(headers["content-length"])) > this.#options.maxBytes) this.#fail("tooLarge");
 	}
 
 	onResponseData(_: Controller, chunk: Buffer): void {
@@ -352,12 +352,12 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		const { stream } = this.#request;
 		if (stream !== undefined) {
 			this.#timer.cancel();
-			this.#timer = this.#parts.clock.after(stream.silenceMs, () => this.#fail("timeout"));
+			this.#timer = this.#options.clock.after(stream.silenceMs, () => this.#fail("timeout"));
 			stream.onBytes(chunk);
 			return;
 		}
 		this.#bytes += chunk.length;
-		if (this.#bytes > this.#parts.maxBytes) this.#fail("tooLarge");
+		if (this.#bytes > this.#options.maxBytes) this.#fail("tooLarge");
 		else this.#chunks.push(chunk);
 	}
 
@@ -373,7 +373,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 
 	onResponseError(_: Controller, error: Error): void {
 		this.#controller = null;
-		if (this.#parts.isClosed()) this.#finish({ kind: "aborted", sent: this.#sent });
+		if (this.#options.isClosed()) this.#finish({ kind: "aborted", sent: this.#sent });
 		else this.#fail(this.#sent ? faultOf(error) : "noConnection", systemCode(error));
 	}
 
@@ -384,7 +384,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 			this.#answered(head, body);
 			return;
 		}
-		unpacked(body, encodingsOf(encoding), this.#parts.maxBytes).then(
+		unpacked(body, encodingsOf(encoding), this.#options.maxBytes).then(
 			(plain) => this.#answered(head, plain),
 			(thrown: unknown) => this.#fail(thrown instanceof TooLargeError ? "tooLarge" : "unreadable"),
 		);
@@ -405,7 +405,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 		this.#timer.cancel();
 		this.#unlisten?.();
 		this.#chunks = [];
-		this.#parts.resolve(result);
+		this.#options.resolve(result);
 		// Ends the connection: the rest of the answer would be read as that of the next request.
 		this.#controller?.abort(ABANDONED);
 		this.#controller = null;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UNANSWERED } from "../../../relay/edge/coreLink.ts";
-import type { CoreParts, EdgeParts } from "../../../relay/parts.ts";
+import type { CoreModules, EdgeModules } from "../../../relay/modules.ts";
 import { coreChecks, readinessChecks } from "../../../relay/readiness.ts";
 import type { CheckResult } from "../../../shared/http/opsRoutes.ts";
 
@@ -43,12 +43,12 @@ test("/readyz names what fails", async () => {
 			kv: { isHeld, trouble },
 			transactions: { keeper: { isWritable: async () => isWritten } },
 			deliveries: { healthy: isAnswered },
-		} as unknown as CoreParts);
+		} as unknown as CoreModules);
 		const edge = {
 			tip: { head: () => head },
 			heads: { isUnavailable, trouble: misfit, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
 			core: { local: { needs: { check } } },
-		} as unknown as EdgeParts;
+		} as unknown as EdgeModules;
 		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, null);
 		const failed: string[] = [];
 		for (const { name, check } of checks) {
@@ -70,7 +70,7 @@ test("a clock that is off is noted at the head, which is as ready as it was", as
 		],
 	] as const) {
 		const heads = { trouble: null, times: { ageMs: () => ageMs, differenceMs: () => differenceMs } };
-		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as EdgeParts, null);
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as EdgeModules, null);
 		assert.deepEqual(await checks.find(({ name }) => name === "head")?.check(), expected);
 	}
 });
@@ -106,7 +106,7 @@ const EDGE_ROWS: readonly (readonly [
 test("an edge is ready when it has read the disclosed transactions", async () => {
 	const run = async () => ({ ok: true });
 	for (const isFed of [false, true]) {
-		const edge = { core: { local: null, remote: {}, run, isFed } } as unknown as EdgeParts;
+		const edge = { core: { local: null, remote: {}, run, isFed } } as unknown as EdgeModules;
 		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, null).slice(2);
 		const results = await Promise.all(checks.map(({ check }) => check()));
 		assert.deepEqual(
@@ -123,7 +123,7 @@ test("an edge reports the core's store and delivery checks, and is healthy while
 			return answer;
 		};
 		const remote = answer === null ? null : {};
-		const edge = { core: { local: null, remote, run, isFed: true } } as unknown as EdgeParts;
+		const edge = { core: { local: null, remote, run, isFed: true } } as unknown as EdgeModules;
 		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, search).slice(2);
 		assert.deepEqual(await Promise.all(checks.map(({ check }) => check())), expected);
 	}

@@ -1,5 +1,5 @@
-// The parts of every relay and the parts of the core, for relay.ts, servers.ts and gauges.ts, which
-// join them.
+// The modules of every relay and the modules of the core, for relay.ts, servers.ts and gauges.ts,
+// which join them.
 
 import type { Background } from "../shared/background.ts";
 import type { Client } from "../shared/client.ts";
@@ -37,8 +37,8 @@ import type { LearntAbilities } from "./simulation/nodeAbilities.ts";
 import type { SimulationQueue } from "./simulation/queue.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/** The parts of every relay, core or edge. */
-export interface EdgeParts {
+/** The modules of every relay, core or edge. */
+export interface EdgeModules {
 	readonly registry: Metrics;
 	readonly metrics: RelayMetrics;
 	readonly traces: Traces;
@@ -72,8 +72,8 @@ export interface EdgeParts {
 	readonly core: Core<CoreNeeds>;
 }
 
-/** The parts of the core alone. */
-export interface CoreParts {
+/** The modules of the core alone. */
+export interface CoreModules {
 	readonly kv: SharedStore;
 	readonly damaged: DamagedEntries;
 	readonly transactions: Transactions;
