@@ -297,33 +297,38 @@ export class Core<Needs> {
 
 	/** Connects this process to the core in another process. */
 	connect(link: CoreLink): void {
-		const { secret } = link.holder;
 		this.#link?.close();
 		this.#link = link;
 		this.#followed.coreChanged();
-		const known = this.#feed?.secret === secret && this.#feed.isComplete ? this.#feed.number : null;
-		this.#feed = { secret, number: known ?? 0, isComplete: false };
-		link.ask(FEED, [known], (start) => this.#feedStarted(link, start as FeedStart));
+		this.#startFeed(link);
 		for (const topic of this.#followed.topics()) {
 			link.ask(FOLLOW, [topic], (current) => this.#tellAgain(topic, current as readonly unknown[]));
 		}
 		this.#changed();
 	}
 
-	#feedStarted(link: CoreLink, { news, isComplete }: FeedStart): void {
-		if (this.#link !== link || this.#feed === null) return;
-		this.#feed.number = news;
-		this.#feed.isComplete = isComplete;
-		if (!isComplete) this.#readPage(link);
-	}
-
-	/** Reads the transactions that were shared before, a page at a time. */
-	#readPage(link: CoreLink): void {
-		link.ask(FEED_PAGE, [], (isLast) => {
-			if (this.#link !== link || this.#feed === null) return;
-			if (isLast === true) this.#feed.isComplete = true;
-			else this.#readPage(link);
-		});
+	/** Receives the feed's news, and everything that was missed. After an error, starts again. */
+	#startFeed(link: CoreLink): void {
+		const { secret } = link.holder;
+		const known = this.#feed?.secret === secret && this.#feed.isComplete ? this.#feed.number : null;
+		const feed = { secret, number: known ?? 0, isComplete: false };
+		this.#feed = feed;
+		const again = (): void => {
+			void pause(this.#dependencies.clock, this.#dependencies.timeoutMs).then(() => {
+				if (this.#link === link) this.#startFeed(link);
+			});
+		};
+		// The transactions that were shared before come a page at a time.
+		const read = (isLast: unknown): void => {
+			if (isLast === true) feed.isComplete = true;
+			else link.ask(FEED_PAGE, [], read, again);
+		};
+		const started = (answer: unknown): void => {
+			const { news, isComplete } = answer as FeedStart;
+			feed.number = news;
+			read(isComplete);
+		};
+		link.ask(FEED, [known], started, again);
 	}
 
 	async #runSoon(

@@ -75,7 +75,12 @@ async function startCore(
 }
 
 /** An edge that is connected with it. `charges` has the additional cost of calls. */
-async function startEdge(t: TestContext, holder: Parameters<typeof CoreLink.open>[0]) {
+async function startEdge(
+	t: TestContext,
+	holder: Parameters<typeof CoreLink.open>[0],
+	clock: Clock = systemClock,
+) {
+	const time = { clock, timeoutMs: timeoutOf(clock) };
 	const charges: number[] = [];
 	const hub: SubscriptionHub = newHub((topic) => core.unfollow(topic));
 	const core: Core<unknown> = new Core({
@@ -83,9 +88,9 @@ async function startEdge(t: TestContext, holder: Parameters<typeof CoreLink.open
 		charge: (_client, weight) => void charges.push(weight),
 		recover: () => undefined,
 		traces: NO_TRACES,
-		...PATIENT,
+		...time,
 	});
-	const link = await CoreLink.open(holder, { ...core.linkEvents(holder), ...PATIENT });
+	const link = await CoreLink.open(holder, { ...core.linkEvents(holder), ...time });
 	assert.ok(link !== null);
 	core.connect(link);
 	t.after(() => link.close());
@@ -290,4 +295,23 @@ test("news that were missed are sent again up to 8 MiB; after more, all that is 
 		await until("it has what it missed", () => (isAllRead ? core.isFed : listener.results.length === count));
 		assert.equal(reads, isAllRead ? 2 : 1);
 	}
+});
+
+test("an edge that can't read the feed tries again, and is not ready until it has read it", async (t) => {
+	const clock = new ManualClock();
+	let failures = 0;
+	const shared = () => {
+		failures += 1;
+		if (failures === 1) throw new TypeError("a fault of the core");
+		return sharedOf(2, 10);
+	};
+	const { holder } = await startCore(t, undefined, clock, shared);
+	const { core } = await startEdge(t, holder, clock);
+	await until("it has failed", () => failures === 1);
+	assert.equal(core.isFed, false);
+	await until("it has tried again", async () => {
+		await clock.advance(100);
+		return core.isFed;
+	});
+	assert.equal(failures, 2);
 });
