@@ -13,7 +13,9 @@ import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
 import { EDGE_PATH } from "../domain/endpoints.ts";
 import {
+	ANSWER_PIECE,
 	type AnswerMessage,
+	type AnswerPiece,
 	type CallMessage,
 	errorOf,
 	fromOf,
@@ -208,14 +210,35 @@ export class CoreLink {
 		else for (const answer of message) this.#answered(answer);
 	}
 
-	#answered({ id, result, error, later, charge }: AnswerMessage): void {
+	#answered({ id, result, error, later, long, charge }: AnswerMessage): void {
 		const waiting = this.#waiting.get(id);
 		if (waiting === undefined) return;
+		if (long === true) {
+			this.#readLong(id, waiting);
+			return;
+		}
 		this.#waiting.delete(id);
 		if (charge !== undefined && waiting.context !== null) this.#dependencies.charge(waiting.context, charge);
 		if (error !== undefined) waiting.reject(errorOf(error));
 		else if (later === true) waiting.resolve(this.#later(id, waiting.context));
 		else waiting.resolve(result);
+	}
+
+	/** Reads a long answer, a piece at a time, so that other answers come between. */
+	#readLong(id: number, { reject }: Waiting): void {
+		const texts: string[] = [];
+		const read = (piece: unknown): void => {
+			const { text, isLast } = piece as AnswerPiece;
+			texts.push(text);
+			if (isLast) this.#answered(JSON.parse(texts.join("")) as AnswerMessage);
+			else next();
+		};
+		const failed = (thrown: Error): void => {
+			this.#waiting.delete(id);
+			reject(thrown);
+		};
+		const next = (): void => this.ask(ANSWER_PIECE, [id], read, failed);
+		next();
 	}
 
 	/**

@@ -9,10 +9,13 @@ import { type Clock, nextTurn, pause, type Timer } from "../../shared/clock.ts";
 import type { CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { endWith, rawAnswer } from "../../shared/http/messages.ts";
 import { readError } from "../../shared/jsonrpc/answers.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import {
 	ACCEPT_PART,
+	ANSWER_PIECE,
+	type AnswerPiece,
 	type CallMessage,
 	errorMessage,
 	FEED,
@@ -25,9 +28,11 @@ import {
 	LEAVE_MS,
 	laterMessage,
 	listTexts,
+	longMessage,
 	MAX_MESSAGE_BYTES,
 	NO_CORE,
 	NO_NEWS,
+	PIECE_CHARS,
 	RemoteContext,
 	resultMessage,
 	topicMessage,
@@ -61,6 +66,9 @@ interface EdgeServerDependencies {
 
 /** An edge that leaves this many bytes unread is disconnected, and reconnects. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+/** Characters of long answers that an edge has not read yet. */
+const MAX_LONG_CHARS = 64 * 1024 * 1024;
+const TOO_LONG = new RpcError("limit", "limit exceeded: too many large answers at once");
 /** How long a call with a later result may take, in ms: as long as the edge's request. */
 const LATER_MS = 28_000;
 /** Bytes of the feed's news that are kept for edges that reconnect. */
@@ -187,6 +195,9 @@ class Edge {
 	readonly #ends = new Map<string, () => void>();
 	/** The client lives of calls with a later result, by the ids of the calls. */
 	readonly #lives = new Map<number, ClientLife>();
+	/** Long answers that the edge has not read whole, by the ids of their calls. */
+	readonly #long = new Map<number, { readonly text: string; at: number }>();
+	#longChars = 0;
 	/** Answers to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
 	#lastSignAt: number;
@@ -276,19 +287,21 @@ class Edge {
 			this.#answer(errorMessage(id, thrown, weight));
 		};
 		const succeed = (result: unknown, life: ClientLife): unknown => {
-			if (!(result instanceof AnswerLater)) return this.#answer(resultMessage(id, result, weight));
+			if (!(result instanceof AnswerLater)) return this.#answerCall(id, resultMessage(id, result, weight));
 			this.#answer(laterMessage(id, weight));
 			weight = 0;
 			this.#lives.set(id, life);
 			return result
 				.finish(LATER_MS)
-				.then((last) => this.#answer(resultMessage(id, last, 0)))
+				.then((last) => this.#answerCall(id, resultMessage(id, last, 0)))
 				.finally(() => this.#lives.delete(id));
 		};
 		try {
 			if (this.#leaving !== null) throw NO_CORE;
 			if (method === FEED) this.#startFeed(id, (params[0] ?? null) as number | null);
 			else if (method === FEED_PAGE) this.#sendPage(id);
+			else if (method === ANSWER_PIECE)
+				this.#answer(resultMessage(id, this.#nextPiece(Number(params[0])), 0));
 			else if (method === FOLLOW) this.#follow(id, String(params[0])).catch(fail);
 			else if (method === UNFOLLOW) this.#answer(resultMessage(id, this.#unfollow(String(params[0])), 0));
 			else if (method === GONE) {
@@ -343,6 +356,31 @@ class Edge {
 		}
 		this.#answer(resultMessage(id, this.#pages === null, 0));
 		this.#flush();
+	}
+
+	/** Sends the answer to a client's call. If it is long, the edge reads it in pieces. */
+	#answerCall(id: number, text: string): void {
+		if (text.length <= PIECE_CHARS) this.#answer(text);
+		else if (this.#longChars + text.length > MAX_LONG_CHARS) this.#answer(errorMessage(id, TOO_LONG, 0));
+		else {
+			this.#long.set(id, { text, at: 0 });
+			this.#longChars += text.length;
+			this.#answer(longMessage(id));
+		}
+	}
+
+	/** The next piece of the long answer to the call `id`. */
+	#nextPiece(id: number): AnswerPiece {
+		const long = this.#long.get(id);
+		if (long === undefined) throw new RangeError("no long answer with this id");
+		const text = long.text.slice(long.at, long.at + PIECE_CHARS);
+		long.at += text.length;
+		const isLast = long.at === long.text.length;
+		if (isLast) {
+			this.#long.delete(id);
+			this.#longChars -= long.text.length;
+		}
+		return { text, isLast };
 	}
 
 	async #follow(id: number, topic: string): Promise<void> {

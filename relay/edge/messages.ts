@@ -30,16 +30,27 @@ export const NO_CORE = new RpcError("unavailable", "internal error: no core reac
 
 /**
  * Methods of the connection itself: follow a topic, stop following it, get the feed (see
- * {@link FeedStart}), and get the next page of the transactions that were shared before. The last
- * one reports that the client of a call with a later result has gone.
+ * {@link FeedStart}), get the next page of the transactions that were shared before, and get the
+ * next piece of a long answer. The last one reports that the client of a call with a later result
+ * has gone.
  */
-export const [FOLLOW, UNFOLLOW, FEED, FEED_PAGE, GONE] = [
+export const [FOLLOW, UNFOLLOW, FEED, FEED_PAGE, ANSWER_PIECE, GONE] = [
 	"core_follow",
 	"core_unfollow",
 	"core_feed",
 	"core_feedPage",
+	"core_answerPiece",
 	"core_gone",
 ];
+
+/** A longer answer is read in pieces of so many characters, so that others need not wait for it. */
+export const PIECE_CHARS = 256 * 1024;
+
+/** The answer to {@link ANSWER_PIECE}: the next part of the answer's text. */
+export interface AnswerPiece {
+	readonly text: string;
+	readonly isLast: boolean;
+}
 
 /** The answer to {@link FEED}: the feed's news arrive from now on. */
 export interface FeedStart {
@@ -91,14 +102,15 @@ export interface CallMessage {
 }
 
 /**
- * Has exactly one of `result`, `error` and `later`. `later`: the call is done, and the result
- * follows in another message.
+ * Has exactly one of `result`, `error`, `later` and `long`. `later`: the call is done, and the
+ * result follows in another message. `long`: the edge has to read the answer in pieces.
  */
 export interface AnswerMessage {
 	readonly id: number;
 	readonly result?: unknown;
 	readonly error?: WireError;
 	readonly later?: true;
+	readonly long?: true;
 	/** The extra cost of the call in the client's rate limit. */
 	readonly charge?: number;
 }
@@ -138,6 +150,10 @@ export function resultMessage(id: number, result: unknown, charge: number): stri
 
 export function laterMessage(id: number, charge: number): string {
 	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"later":true}`;
+}
+
+export function longMessage(id: number): string {
+	return `{"jsonrpc":"2.0","id":${id},"long":true}`;
 }
 
 /** The error message for `thrown`. A fault that clients may not see becomes an internal error. */

@@ -315,3 +315,36 @@ test("an edge that can't read the feed tries again, and is not ready until it ha
 	});
 	assert.equal(failures, 2);
 });
+
+test("a large answer is read in pieces, and others are answered between them", async (t) => {
+	const large = { data: `0x${"ab".repeat(4 * MIB)}`, text: 'é\u2028"\\'.repeat(1_000) };
+	const { holder } = await startCore(t, (_method, [what]) =>
+		Promise.resolve(what === "large" ? large : "small"),
+	);
+	const { core, charges } = await startEdge(t, holder);
+	const ask = async (what: string): Promise<unknown> => core.run(METHOD, [what], CONTEXT);
+	let isOver = false;
+	const asked = ask("large").finally(() => {
+		isOver = true;
+	});
+	let small = 0;
+	while (!isOver) {
+		assert.equal(await ask("small"), "small");
+		small += 1;
+	}
+	assert.deepEqual(await asked, large);
+	assert.ok(small > 16, `${small} answers meanwhile`);
+	assert.deepEqual(charges, []);
+});
+
+test("more large answers than 64 MiB at once are refused, and later ones are answered", async (t) => {
+	const large = "f".repeat(20 * MIB);
+	const { holder } = await startCore(t, async () => large);
+	const { core } = await startEdge(t, holder);
+	const ask = async (): Promise<unknown> => core.run(METHOD, [], CONTEXT);
+	const answers = await Promise.allSettled([ask(), ask(), ask(), ask()]);
+	const refused = answers.filter(({ status }) => status === "rejected");
+	assert.equal(refused.length, 1);
+	assert.match(String((refused[0] as PromiseRejectedResult).reason), /too many large answers/);
+	assert.equal(await ask(), large);
+});
