@@ -4,6 +4,7 @@
 
 import type { LookupFunction } from "node:net";
 import { WebSocket } from "ws";
+import { clientOf } from "../../shared/client.ts";
 import { type Clock, nextTurn, type Timer } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
@@ -11,6 +12,7 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { FairScheduler } from "../../shared/shares/scheduler.ts";
 import { EDGE_PATH } from "../domain/endpoints.ts";
 import {
 	ANSWER_PIECE,
@@ -20,8 +22,10 @@ import {
 	errorOf,
 	fromOf,
 	GONE,
+	LARGE_CALL_CHARS,
 	listTexts,
 	MAX_MESSAGE_BYTES,
+	NO_CORE,
 	PING_PART,
 	readFeed,
 	type TopicMessage,
@@ -74,6 +78,12 @@ export class CoreLink {
 	readonly #waiting = new Map<number, Waiting>();
 	/** Calls to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
+	/** See LARGE_CALL_CHARS. */
+	readonly #largeCalls = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
+	/** Ids of large calls that are not sent yet. */
+	readonly #unsent = new Set<number>();
+	/** Called when the core has received the large call with this id. */
+	readonly #received = new Map<number, () => void>();
 	#lastId = 0;
 	/** When the last ping was sent that the core has answered, in monotonic ms. */
 	#heardAt: number;
@@ -133,8 +143,8 @@ export class CoreLink {
 
 	/**
 	 * Calls a method of the core for the client of `context`. Resolves to its result, or to an
-	 * AnswerLater. Throws the method's error, or {@link UNANSWERED}. `trace` is the trace that the
-	 * call is part of.
+	 * AnswerLater. Throws the method's error, {@link UNANSWERED}, or {@link NO_CORE} if it was not
+	 * sent. `trace` is the trace that the call is part of.
 	 */
 	call(
 		method: string,
@@ -188,8 +198,23 @@ export class CoreLink {
 			...(tx === undefined ? {} : { tx }),
 			...(trace === null ? {} : { trace }),
 		};
-		this.#outgoing.push(JSON.stringify(message));
-		if (this.#outgoing.length === 1) void nextTurn().then(() => this.#flush());
+		const text = JSON.stringify(message);
+		if (text.length <= LARGE_CALL_CHARS || waiting.context === null) {
+			this.#outgoing.push(text);
+			if (this.#outgoing.length === 1) void nextTurn().then(() => this.#flush());
+			return;
+		}
+		this.#unsent.add(id);
+		const job = { client: clientOf(waiting.context.client.address), cost: text.length };
+		void this.#largeCalls.run(job, () => this.#sendLarge(id, text));
+	}
+
+	/** Sends a large call, and resolves when the core has received it. */
+	async #sendLarge(id: number, text: string): Promise<void> {
+		if (!this.isOpen) return;
+		this.#unsent.delete(id);
+		this.#socket.send(`[${text}]`);
+		await new Promise<void>((resolve) => this.#received.set(id, resolve));
 	}
 
 	#flush(): void {
@@ -210,7 +235,12 @@ export class CoreLink {
 		else for (const answer of message) this.#answered(answer);
 	}
 
-	#answered({ id, result, error, later, long, charge }: AnswerMessage): void {
+	#answered({ id, result, error, later, long, got, charge }: AnswerMessage): void {
+		if (got === true) {
+			this.#received.get(id)?.();
+			this.#received.delete(id);
+			return;
+		}
 		const waiting = this.#waiting.get(id);
 		if (waiting === undefined) return;
 		if (long === true) {
@@ -279,8 +309,9 @@ export class CoreLink {
 
 	#ended(): void {
 		this.#timer.cancel();
-		for (const { reject } of this.#waiting.values()) reject(UNANSWERED);
+		for (const [id, { reject }] of this.#waiting) reject(this.#unsent.has(id) ? NO_CORE : UNANSWERED);
 		this.#waiting.clear();
+		for (const received of this.#received.values()) received();
 		this.#dependencies.onEnd();
 	}
 }

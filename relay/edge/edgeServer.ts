@@ -25,6 +25,8 @@ import {
 	type FollowTopic,
 	feedMessage,
 	GONE,
+	gotMessage,
+	LARGE_CALL_CHARS,
 	LEAVE_MS,
 	laterMessage,
 	listTexts,
@@ -225,7 +227,12 @@ class Edge {
 			if (!this.#recordSign()) return;
 			const calls = callsIn(data);
 			if (calls === null) socket.terminate();
-			else for (const call of calls) this.#take(call);
+			else {
+				const [only, ...others] = calls;
+				if (data.length > LARGE_CALL_CHARS && only !== undefined && others.length === 0)
+					this.#write(Buffer.from(`[${gotMessage(only.id)}]`));
+				for (const call of calls) this.#take(call);
+			}
 		});
 		this.#watch = this.#watching();
 		socket.on("close", () => {

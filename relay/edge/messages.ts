@@ -43,6 +43,11 @@ export const [FOLLOW, UNFOLLOW, FEED, FEED_PAGE, ANSWER_PIECE, GONE] = [
 	"core_gone",
 ];
 
+/**
+ * Longer calls of clients are sent one at a time, clients in turn: the next one when the core has
+ * received this one. Otherwise small calls would wait behind all of them on a slow line.
+ */
+export const LARGE_CALL_CHARS = 16 * 1024;
 /** A longer answer is read in pieces of so many characters, so that others need not wait for it. */
 export const PIECE_CHARS = 256 * 1024;
 
@@ -102,8 +107,9 @@ export interface CallMessage {
 }
 
 /**
- * Has exactly one of `result`, `error`, `later` and `long`. `later`: the call is done, and the
- * result follows in another message. `long`: the edge has to read the answer in pieces.
+ * Has exactly one of `result`, `error`, `later`, `long` and `got`. `later`: the call is done, and
+ * the result follows in another message. `long`: the edge has to read the answer in pieces. `got`:
+ * the core has received a large call, and answers it in another message.
  */
 export interface AnswerMessage {
 	readonly id: number;
@@ -111,6 +117,7 @@ export interface AnswerMessage {
 	readonly error?: WireError;
 	readonly later?: true;
 	readonly long?: true;
+	readonly got?: true;
 	/** The extra cost of the call in the client's rate limit. */
 	readonly charge?: number;
 }
@@ -150,6 +157,10 @@ export function resultMessage(id: number, result: unknown, charge: number): stri
 
 export function laterMessage(id: number, charge: number): string {
 	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"later":true}`;
+}
+
+export function gotMessage(id: number): string {
+	return `{"jsonrpc":"2.0","id":${id},"got":true}`;
 }
 
 export function longMessage(id: number): string {

@@ -8,8 +8,9 @@ import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { EDGE_PATH, PENDING_TRANSACTIONS } from "../../../../relay/domain/endpoints.ts";
 import { Core } from "../../../../relay/edge/core.ts";
-import { CoreLink } from "../../../../relay/edge/coreLink.ts";
+import { CoreLink, UNANSWERED } from "../../../../relay/edge/coreLink.ts";
 import { type CoreService, EdgeServer } from "../../../../relay/edge/edgeServer.ts";
+import { NO_CORE } from "../../../../relay/edge/messages.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { callContext } from "../../../../shared/http/callContext.ts";
@@ -347,4 +348,34 @@ test("more large answers than 64 MiB at once are refused, and later ones are ans
 	assert.equal(refused.length, 1);
 	assert.match(String((refused[0] as PromiseRejectedResult).reason), /too many large answers/);
 	assert.equal(await ask(), large);
+});
+
+const contextOf = (address: string) =>
+	callContext({ path: "/", search: "" }, { address, signer: null, vouched: false }, null, null);
+
+test("large calls go one at a time, clients in turn, and small calls pass them", async (t) => {
+	const called: string[] = [];
+	const { holder } = await startCore(t, async (_method, [name]) => called.push(String(name)));
+	const { core } = await startEdge(t, holder);
+	const large = "f".repeat(120 * KIB);
+	const ask = async (name: string, address: string, data = ""): Promise<unknown> =>
+		core.run(METHOD, [name, data], contextOf(address));
+	const asked = Array.from({ length: 64 }, (_, i) => ask(`large ${i}`, "192.0.2.1", large));
+	asked.push(ask("another's", "192.0.2.2", large), ask("small", "192.0.2.3"));
+	await Promise.all(asked);
+	assert.equal(called.length, 66);
+	assert.ok(called.indexOf("small") <= 2, `small is number ${called.indexOf("small")}`);
+	assert.ok(called.indexOf("another's") <= 4, `another's is number ${called.indexOf("another's")}`);
+});
+
+test("a large call that was not sent when the connection ends was surely not received", async (t) => {
+	const { holder, edges } = await startCore(t, () => new Promise(() => {}));
+	const { core } = await startEdge(t, holder);
+	const link = core.remote ?? assert.fail();
+	const large = "f".repeat(120 * KIB);
+	const [sent, unsent] = [1, 2].map((name) => link.call("any", [name, large], CONTEXT));
+	await until("the core has one", () => edges.size === 1);
+	link.close();
+	await assert.rejects(Promise.resolve(sent), UNANSWERED);
+	await assert.rejects(Promise.resolve(unsent), NO_CORE);
 });
