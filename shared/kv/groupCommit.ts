@@ -16,21 +16,29 @@ const MAX_KEY_BYTES = 500;
 const SETTLED_AT_ONCE = 10;
 
 interface Write {
+	/** When it was given, in monotonic ms. */
+	readonly since: number;
 	readonly changes: readonly Change[];
 	readonly resolve: () => void;
 	readonly reject: (thrown: unknown) => void;
 }
 
 export class GroupCommit {
-	readonly #commit: (changes: readonly Change[]) => Promise<void>;
+	readonly #commit: (changes: readonly Change[], since: number) => Promise<void>;
 	readonly #clock: Clock;
 	#waiting: Write[] = [];
 	#running: Promise<void> | null = null;
 	/** Ends when the promises of all commits so far are settled, in order. */
 	#telling = Promise.resolve();
 
-	/** `commit` applies all changes or none, and resolves when they are on disk. */
-	constructor(commit: (changes: readonly Change[]) => Promise<void>, clock: Clock = systemClock) {
+	/**
+	 * `commit` applies all changes or none, and resolves when they are on disk. `since`: when the
+	 * first of them was given, in monotonic ms.
+	 */
+	constructor(
+		commit: (changes: readonly Change[], since: number) => Promise<void>,
+		clock: Clock = systemClock,
+	) {
 		this.#commit = commit;
 		this.#clock = clock;
 	}
@@ -44,7 +52,7 @@ export class GroupCommit {
 		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
 		if (bad !== undefined) return Promise.reject(new RangeError(`a key has 1 to ${MAX_KEY_BYTES} bytes`));
 		return new Promise((resolve, reject) => {
-			this.#waiting.push({ changes, resolve, reject });
+			this.#waiting.push({ since: this.#clock.monotonic(), changes, resolve, reject });
 			this.#running ??= this.#run();
 		});
 	}
@@ -60,7 +68,9 @@ export class GroupCommit {
 			// Collects all writes of this turn of the event loop.
 			await nextTurn();
 			const group = this.#take();
-			const fault = await this.#commit(group.flatMap(({ changes }) => changes)).then(
+			const since = group[0]?.since ?? this.#clock.monotonic();
+			const changes = group.flatMap((write) => write.changes);
+			const fault = await this.#commit(changes, since).then(
 				() => null,
 				(thrown: unknown) => ({ thrown }),
 			);

@@ -49,13 +49,12 @@ const [FIRST_PAGE, PAGE] = [64, 1_000];
 const PAGE_BYTES = 1024 * 1024;
 /** Deadline for one page, in ms; no request waits for it. */
 const PAGE_MS = 10_000;
-/**
- * Deadline for reading one value and for a write, in ms, since clients wait for both. While writes
- * fail, it counts from the first failed one.
- */
+/** Deadline for reading one value and for a write, in ms, since clients wait for both. */
 const PATIENCE_MS = 1_000;
-/** Minimum time for each write while writes fail, in ms. */
+/** Time for a commit after one that failed, in ms: a write may wait for one before its own. */
 const TRY_MS = 500;
+/** Minimum time for each commit, in ms. */
+const LEAST_MS = 100;
 /**
  * Assumed minimum throughput of a database. A write's deadline is later by the time for its bytes.
  */
@@ -129,8 +128,8 @@ class PostgresStore implements SharedStore {
 	#isClosed = false;
 	/** Sequence number of the last write attempt. */
 	#seq = 0;
-	/** Monotonic time since which writes fail, in ms; null if the last one succeeded. */
-	#failingSince: number | null = null;
+	/** Whether the last commit has failed. */
+	#isFailing = false;
 
 	constructor(
 		store: string,
@@ -147,7 +146,7 @@ class PostgresStore implements SharedStore {
 		this.term = { number: lease.number, secret: lease.secret };
 		this.#clock = clock;
 		if (parts !== null) this.parts = parts;
-		this.#group = new GroupCommit((changes) => this.#commit(changes));
+		this.#group = new GroupCommit((changes, since) => this.#commit(changes, since), clock);
 		this.#reads = new GroupRead((keys) => this.#read(keys));
 	}
 
@@ -244,7 +243,7 @@ class PostgresStore implements SharedStore {
 	 * May write the same changes twice. After a lost connection it is unknown whether they were
 	 * committed.
 	 */
-	async #commit(changes: readonly Change[]): Promise<void> {
+	async #commit(changes: readonly Change[], since: number): Promise<void> {
 		const last = new Map(changes.map((change) => [change.key, change]));
 		const gone: string[] = [];
 		const keys: string[] = [];
@@ -260,16 +259,16 @@ class PostgresStore implements SharedStore {
 		}
 		const begun = this.#clock.monotonic();
 		const bytesMs = values.reduce((sum, { length }) => sum + length, 0) / BYTES_PER_MS;
-		const until = Math.max((this.#failingSince ?? begun) + PATIENCE_MS, begun + TRY_MS) + bytesMs;
+		const until = commitDeadline({ since, begun, isFailing: this.#isFailing }) + bytesMs;
 		const query = (): Query => {
 			this.#seq += 1;
 			const given = [this.#store, this.#lease.term, gone, keys, values, this.#seq, senders];
 			return { name: "write", text: WRITE, values: given };
 		};
 		const rows = await this.#retried(query, until, () => {
-			this.#failingSince ??= begun;
+			this.#isFailing = true;
 		});
-		this.#failingSince = null;
+		this.#isFailing = false;
 		if (rows[0]?.held !== 1) throw this.#lost();
 	}
 
@@ -278,6 +277,23 @@ class PostgresStore implements SharedStore {
 		this.#lease.lost();
 		return new StoreLostError(this.#store);
 	}
+}
+
+/**
+ * The time, in monotonic ms, at which a commit that began at `begun` is given up. `since`: when its
+ * first write was given. `isFailing`: whether the commit before it has failed.
+ */
+export function commitDeadline({
+	since,
+	begun,
+	isFailing,
+}: {
+	readonly since: number;
+	readonly begun: number;
+	readonly isFailing: boolean;
+}): number {
+	const patient = since + PATIENCE_MS;
+	return Math.max(isFailing ? Math.min(patient, begun + TRY_MS) : patient, begun + LEAST_MS);
 }
 
 const TABLES = new URL("./tables.sql", import.meta.url);

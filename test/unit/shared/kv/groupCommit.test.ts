@@ -42,3 +42,32 @@ test("a store is idle once every caller was notified", async () => {
 	await group.idle();
 	assert.equal(told, 300);
 });
+
+test("a commit knows when its first write was given", async () => {
+	let now = 0;
+	const seen: number[] = [];
+	let end = (): void => {};
+	const group = new GroupCommit(
+		(_changes, since) => {
+			seen.push(since);
+			return new Promise((resolve) => {
+				end = resolve;
+			});
+		},
+		{ ...systemClock, monotonic: () => now },
+	);
+	const write = () => group.write([{ key: "key", value: null }]);
+	const first = write();
+	await nextTurn();
+	const later = [1, 2, 3].map((at) => {
+		now = at;
+		return write();
+	});
+	now = 9;
+	end();
+	await first;
+	while (seen.length < 2) await nextTurn();
+	end();
+	await Promise.all(later);
+	assert.deepEqual(seen, [0, 1]);
+});
