@@ -65,6 +65,12 @@ test("a process whose test hangs ends when its runner is gone", async (t) => {
 	assert.deepEqual(await exit, [1, null]);
 });
 
+test("a process that a test starts writes no report when it gets SIGUSR2", () => {
+	const report = ["--input-type=module", "--eval", "console.log(process.report.reportOnSignal)"];
+	const { stdout } = spawnSync(process.execPath, [...process.execArgv, ...report], { encoding: "utf8" });
+	assert.equal(stdout, "false\n");
+});
+
 /** Arguments that run `files`, code by name, in a test process. */
 function argsOf(files: Readonly<Record<string, string>>, folder: string): readonly string[] {
 	const list = Object.entries(files).map(([name, code]) => ({
