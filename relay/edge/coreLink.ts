@@ -26,6 +26,7 @@ import {
 	listTexts,
 	MAX_MESSAGE_BYTES,
 	NO_CORE,
+	PIECE_CHARS,
 	PING_PART,
 	readFeed,
 	type TopicMessage,
@@ -78,8 +79,8 @@ export class CoreLink {
 	readonly #waiting = new Map<number, Waiting>();
 	/** Calls to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
-	/** See LARGE_CALL_CHARS. */
-	readonly #largeCalls = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
+	/** Sends large calls and reads pieces of long answers, one at a time, clients in turn. */
+	readonly #large = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
 	/** Ids of large calls that are not sent yet. */
 	readonly #unsent = new Set<number>();
 	/** Called when the core has received the large call with this id. */
@@ -205,8 +206,7 @@ export class CoreLink {
 			return;
 		}
 		this.#unsent.add(id);
-		const job = { client: clientOf(waiting.context.client.address), cost: text.length };
-		void this.#largeCalls.run(job, () => this.#sendLarge(id, text));
+		void this.#large.run(jobOf(waiting.context, text.length), () => this.#sendLarge(id, text));
 	}
 
 	/** Sends a large call, and resolves when the core has received it. */
@@ -255,7 +255,7 @@ export class CoreLink {
 	}
 
 	/** Reads a long answer, a piece at a time, so that other answers come between. */
-	#readLong(id: number, { reject }: Waiting): void {
+	#readLong(id: number, { context, reject }: Waiting): void {
 		const texts: string[] = [];
 		const read = (piece: unknown): void => {
 			const { text, isLast } = piece as AnswerPiece;
@@ -267,7 +267,8 @@ export class CoreLink {
 			this.#waiting.delete(id);
 			reject(thrown);
 		};
-		const next = (): void => this.ask(ANSWER_PIECE, [id], read, failed);
+		const ask = () => new Promise((resolve, fail) => this.ask(ANSWER_PIECE, [id], resolve, fail));
+		const next = (): void => void this.#large.run(jobOf(context, PIECE_CHARS), ask).then(read, failed);
 		next();
 	}
 
@@ -314,4 +315,9 @@ export class CoreLink {
 		for (const received of this.#received.values()) received();
 		this.#dependencies.onEnd();
 	}
+}
+
+/** The share of the connection that a large transfer of so many characters takes. */
+function jobOf(context: CallContext | null, cost: number) {
+	return { client: context === null ? "" : clientOf(context.client.address), cost };
 }

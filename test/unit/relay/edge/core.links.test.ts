@@ -338,6 +338,25 @@ test("a large answer is read in pieces, and others are answered between them", a
 	assert.deepEqual(charges, []);
 });
 
+test("large answers are read one piece at a time, clients in turn", async (t) => {
+	const large = "f".repeat(8 * MIB);
+	const { holder } = await startCore(t, async (_method, [what]) => (what === "large" ? large : "small"));
+	const { core } = await startEdge(t, holder);
+	const ended: string[] = [];
+	const ask = async (what: string, address: string): Promise<unknown> =>
+		core.run(METHOD, [what], contextOf(address));
+	const read = (address: string) => ask("large", address).finally(() => ended.push(address));
+	const asked = ["192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2"].map(read);
+	let small = 0;
+	while (ended.length < asked.length) {
+		await ask("small", "192.0.2.3");
+		small += 1;
+	}
+	await Promise.all(asked);
+	assert.ok(small > 64, `${small} answers meanwhile`);
+	assert.ok(ended.indexOf("192.0.2.2") < 2, `ended in order: ${ended}`);
+});
+
 test("more large answers than 64 MiB at once are refused, and later ones are answered", async (t) => {
 	const large = "f".repeat(20 * MIB);
 	const { holder } = await startCore(t, async () => large);
