@@ -291,11 +291,15 @@ export class BlockLoop {
 		const next = nextOf();
 		const due = new HighestFirst<SenderRun>();
 		const dropped = new Set(records.droppedSenders());
-		await inSlices(new Set([...pool.senders(), ...dropped]), clock, (sender) => {
-			const moved = update.gap || touched.has(sender) || dropped.has(sender);
+		const consider = (sender: string, moved: boolean): void => {
 			const run = this.#runOf(sender, moved, update.head.number, next);
 			if (run !== null) due.add(run);
+		};
+		await inSlices(pool.senders(), clock, (sender) => {
+			const isDropped = dropped.delete(sender);
+			consider(sender, isDropped || update.gap || touched.has(sender));
 		});
+		await inSlices(dropped, clock, (sender) => consider(sender, true));
 		const until = clock.monotonic() + PATIENCE_MS;
 		let served = 0;
 		for (const { sender, count, priority, refresh } of due.inOrder()) {
@@ -328,7 +332,7 @@ export class BlockLoop {
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
 		const worth = next === null ? 0 : chainWorth(ready, next);
 		const count = ready.length + waiting.length;
-		const client = transactions.clientOf(sender);
+		const client = transactions.clientOf(sender, { ready, waiting });
 		return { sender, client, worth, count, priority, refresh: moved || checked.includes(true) };
 	}
 

@@ -163,8 +163,7 @@ export class Transactions {
 	}
 
 	/** The client that work for a sender is charged to: that of its first transaction. */
-	clientOf(sender: string): string {
-		const { ready, waiting } = this.#pool.transactionsOf(sender);
+	clientOf(sender: string, { ready, waiting } = this.#pool.transactionsOf(sender)): string {
 		const first = ready[0] ?? waiting[0] ?? this.#records.droppedOf(sender)[0];
 		return clientOf(first?.transaction.submitterAddress ?? "");
 	}
