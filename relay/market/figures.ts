@@ -6,6 +6,7 @@ import type { Background } from "../../shared/background.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { MultiMap } from "../../shared/multiMap.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
 import { count, type DayFigures, dayOf, noFigures } from "../domain/searcherFigures.ts";
@@ -48,7 +49,7 @@ export class SearcherFigures {
 	readonly #shares: Shares;
 	readonly #byOwner = new Map<string, Map<number, Row>>();
 	/** In the order in which they were created. */
-	readonly #byClient = new Map<string, Set<Row>>();
+	readonly #byClient = new MultiMap<Row>();
 	/**
 	 * The row in which a bundle's status in a block counts. If that row is dropped meanwhile, it is
 	 * created again without the bundle.
@@ -126,16 +127,14 @@ export class SearcherFigures {
 		const { owner, client, figures } = row;
 		const days = this.#byOwner.get(owner) ?? new Map<number, Row>();
 		this.#byOwner.set(owner, days.set(figures.day, row));
-		this.#byClient.set(client, (this.#byClient.get(client) ?? new Set<Row>()).add(row));
+		this.#byClient.add(client, row);
 		this.#shares.takeAnyway(client, 1);
 	}
 
 	#forgetOneOf(client: string): void {
-		const rows = this.#byClient.get(client);
-		const [first] = rows ?? [];
-		if (rows === undefined || first === undefined) return;
-		rows.delete(first);
-		if (rows.size === 0) this.#byClient.delete(client);
+		const [first] = this.#byClient.get(client);
+		if (first === undefined) return;
+		this.#byClient.delete(client, first);
 		const days = this.#byOwner.get(first.owner);
 		days?.delete(first.figures.day);
 		if (days?.size === 0) this.#byOwner.delete(first.owner);

@@ -6,6 +6,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type ClientAddress, clientOf, normalAddress, UNKNOWN_ADDRESS } from "../client.ts";
+import { MultiMap } from "../multiMap.ts";
 import { Shares } from "../shares/shares.ts";
 import { type Exchange, OpenConnection } from "./openConnection.ts";
 
@@ -53,7 +54,7 @@ export class Connections {
 	readonly #inFlight: Shares;
 	readonly #open = new Map<Duplex, OpenConnection>();
 	/** The same by client, in the order of their last activity. */
-	readonly #byClient = new Map<string | null, Set<OpenConnection>>();
+	readonly #byClient = new MultiMap<OpenConnection, string | null>();
 
 	/** `endRequest` releases the resources of a request whose connection has closed. */
 	constructor(options: ConnectionsOptions, endRequest: (exchange: Exchange) => void) {
@@ -150,7 +151,7 @@ export class Connections {
 			if (client !== null && (largest === null || this.#count(client) > this.#count(largest)))
 				largest = client;
 		}
-		const candidates = [...(this.#byClient.get(largest) ?? [])];
+		const candidates = [...this.#byClient.get(largest)];
 		// A proxy's connection serves many clients, each within its quota, so it is only closed
 		// while idle.
 		const victim = candidates.find(({ isIdle }) => isIdle) ?? (largest === null ? undefined : candidates[0]);
@@ -162,7 +163,7 @@ export class Connections {
 
 	/** Closes the oldest connection of `client` without a request so far. False if there is none. */
 	#dropSilent(client: string): boolean {
-		for (const open of this.#byClient.get(client) ?? []) {
+		for (const open of this.#byClient.get(client)) {
 			if (open.hasAsked) continue;
 			this.#forget(open);
 			open.socket.destroy();
@@ -172,24 +173,23 @@ export class Connections {
 	}
 
 	#count(client: string): number {
-		return this.#byClient.get(client)?.size ?? 0;
+		return this.#byClient.get(client).size;
 	}
 
 	#touch(open: OpenConnection): void {
 		const own = this.#byClient.get(open.client);
-		if (own !== undefined && own.size > 1 && own.delete(open)) own.add(open);
+		if (own.size < 2 || !own.has(open)) return;
+		this.#byClient.delete(open.client, open);
+		this.#byClient.add(open.client, open);
 	}
 
 	#enter(open: OpenConnection, client: string | null): void {
 		open.client = client;
-		const own = this.#byClient.get(client);
-		if (own === undefined) this.#byClient.set(client, new Set([open]));
-		else own.add(open);
+		this.#byClient.add(client, open);
 	}
 
 	#leave(open: OpenConnection): void {
-		const own = this.#byClient.get(open.client);
-		if (own?.delete(open) && own.size === 0) this.#byClient.delete(open.client);
+		this.#byClient.delete(open.client, open);
 	}
 
 	#forget(open: OpenConnection): void {
