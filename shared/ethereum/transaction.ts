@@ -276,10 +276,9 @@ export function senderOfAuthorization(authorization: Authorization): string | nu
 	const known = authorization.authority;
 	if (known !== undefined) return known;
 	const value = recoverAuthority(authorization);
-	const kept = Object.getOwnPropertyDescriptor(authorization, "authority")?.set;
+	if ("authority" in authorization) authorization.authority = value;
 	// Not enumerable: it is no field of the authorization, and no copy or JSON of it has it.
-	if (kept === undefined) Object.defineProperty(authorization, "authority", { value });
-	else kept(value);
+	else Object.defineProperty(authorization, "authority", { value });
 	return value;
 }
 

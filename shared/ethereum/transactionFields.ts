@@ -31,7 +31,7 @@ export interface Authorization {
 	readonly r: bigint;
 	readonly s: bigint;
 	/** The address that `senderOfAuthorization` has found, so that it need not be recovered again. */
-	readonly authority?: string | null;
+	authority?: string | null;
 }
 
 /** The fields that are signed, and the signature. Amounts are wei. */
