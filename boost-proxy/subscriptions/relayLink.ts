@@ -1,6 +1,8 @@
 // A websocket to our relay for one client. Calls keep their order on it, and its subscriptions end
 // with it. Messages from the relay are handled in steps, between which the event loop runs. They
 // are forwarded as the received bytes, since a block may bring each client thousands of messages.
+// The relay is read only as fast as the client reads, so that a slow client's messages wait there,
+// where all subscribers share one text.
 
 import type { LookupFunction } from "node:net";
 import { WebSocket } from "ws";
@@ -21,6 +23,8 @@ export interface RelayLinkDependencies {
 	readonly lookup?: LookupFunction | undefined;
 	/** Runs `work` in a turn of the event loop that has time for it. */
 	readonly inTurn: (work: () => void) => void;
+	/** Calls `listener` once the client is ready for more. Until then no message is handled. */
+	readonly onDrained: (listener: () => void) => void;
 	readonly onNotifications: (notifications: readonly LinkNotification[]) => void;
 	/** Called once when it has ended, with the relay's close code. */
 	readonly onClose: (code: number) => void;
@@ -154,17 +158,19 @@ export class RelayLink {
 
 	#handleLater(): void {
 		this.#isQueued = true;
-		this.#dependencies.inTurn(() => {
-			const isAnswer = this.#received.length > 0 && this.#handleSome();
-			// A subscription's notifications are handled after the answer with its id. That includes
-			// those that are yet to arrive.
-			if (isAnswer) setImmediate(() => this.#handleLater());
-			else if (this.#received.length > 0) this.#handleLater();
-			else {
-				this.#isQueued = false;
-				if (this.#socket.isPaused) this.#socket.resume();
-			}
-		});
+		this.#dependencies.onDrained(() => this.#dependencies.inTurn(() => this.#handleNext()));
+	}
+
+	#handleNext(): void {
+		const isAnswer = this.#received.length > 0 && this.#handleSome();
+		// A subscription's notifications are handled after the answer with its id. That includes
+		// those that are yet to arrive.
+		if (isAnswer) setImmediate(() => this.#handleLater());
+		else if (this.#received.length > 0) this.#handleLater();
+		else {
+			this.#isQueued = false;
+			if (this.#socket.isPaused) this.#socket.resume();
+		}
 	}
 
 	/**
@@ -211,7 +217,8 @@ export class RelayLink {
 
 	#checkLater(): Timer {
 		return this.#dependencies.clock.after(SILENCE_MS, () => {
-			if (!this.#isAlive) this.close();
+			// While the client does not read, neither does this.
+			if (!this.#isAlive && !this.#socket.isPaused) this.close();
 			this.#isAlive = false;
 			this.#check = this.#checkLater();
 		});

@@ -354,6 +354,7 @@ class Session {
 			clock,
 			lookup,
 			inTurn: (work) => turns.run(connection.client, work),
+			onDrained: (listener) => connection.onDrained(listener),
 			onNotifications: (notifications) => this.#pass(notifications),
 			onClose: end,
 		});

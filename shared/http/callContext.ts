@@ -24,6 +24,11 @@ export interface Connection {
 	 * function that ends the counting.
 	 */
 	hold(bytes: number): () => void;
+	/**
+	 * Calls `listener` once, when the client has read enough of what was sent, or has disconnected;
+	 * at once if it already has. A source that waits for it keeps little for a slow client.
+	 */
+	onDrained(listener: () => void): void;
 	/** Accepts no more messages, and closes with 1012 when those in flight are answered. */
 	finish(): void;
 	/** Closes it with a code and a reason of at most 123 bytes. */

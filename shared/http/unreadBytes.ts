@@ -30,6 +30,8 @@ interface ReaderEnds {
 
 const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_BYTES_EACH = 8 * 1024 * 1024;
+/** With this many unread bytes or fewer, a reader is ready for more. */
+const READ_AHEAD = 64 * 1024;
 
 /** All readers of the process. */
 export class UnreadBytes {
@@ -83,6 +85,7 @@ export class UnreadReader {
 	readonly #ends: ReaderEnds;
 	readonly #max: number;
 	readonly #onChange: (reader: UnreadReader, more: number) => void;
+	readonly #onDrained: (() => void)[] = [];
 	#bytes = 0;
 	#isClosing = false;
 	#isGone = false;
@@ -111,6 +114,12 @@ export class UnreadReader {
 	/** Whether this many more bytes would exceed the limit. */
 	isOver(bytes: number): boolean {
 		return this.#bytes + bytes > this.#max;
+	}
+
+	/** Calls `listener` once, when the reader is ready for more, or gone; at once if it is now. */
+	onDrained(listener: () => void): void {
+		if (this.#bytes <= READ_AHEAD) listener();
+		else this.#onDrained.push(listener);
 	}
 
 	/** Counts `bytes` as unread. Call the returned function when they were sent, or never will be. */
@@ -154,6 +163,8 @@ export class UnreadReader {
 		if (this.#isGone || more === 0) return;
 		this.#bytes += more;
 		this.#onChange(this, more);
+		if (this.#bytes > READ_AHEAD) return;
+		for (const listener of this.#onDrained.splice(0)) listener();
 	}
 }
 

@@ -57,7 +57,7 @@ const TURN_BYTES = 64 * 1024;
 /**
  * No further message is made while this many bytes are written but not yet passed to the system.
  */
-const MAX_WRITTEN = 256 * 1024;
+const MAX_WRITTEN = 64 * 1024;
 /** Memory of an unread message beside its bytes. */
 const MESSAGE_BYTES = 256;
 /** How long a connection whose client is over its rate limit with pings is not read, in ms. */
@@ -181,6 +181,10 @@ export class WebsocketConnection implements Connection {
 	hold(bytes: number): () => void {
 		if (this.#reader.isOver(bytes)) this.#closeAsTooSlow();
 		return this.#reader.write(bytes);
+	}
+
+	onDrained(listener: () => void): void {
+		this.#reader.onDrained(listener);
 	}
 
 	close(code: number, reason: string): void {

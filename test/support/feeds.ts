@@ -179,6 +179,10 @@ export class Listener implements Connection {
 		};
 	}
 
+	onDrained(listener: () => void): void {
+		listener();
+	}
+
 	finish(): void {
 		this.close(1012, "the server restarts: connect again");
 	}
