@@ -262,7 +262,7 @@ export class Pipeline {
 		// During its first write, a transaction is only in the pool.
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;
-		if (owner === null) return "notPending";
+		if (owner === null) return this.#cancelBeforeItComes(request);
 		// An owner's address may cancel only until WATCH_BLOCKS blocks after the end, which is in
 		// `archived.block`.
 		const head = this.#dependencies.tip.head()?.number ?? 0;
@@ -273,6 +273,28 @@ export class Pipeline {
 		if (right === null) return "notPending";
 		if (transaction === undefined) return this.#cancelArchived(archived, right);
 		return transactions.exclusively(transaction.tx, () => this.#cancelAlone(request, transaction.tx));
+	}
+
+	/**
+	 * Cancels a transaction that only boost has: what boost has sent before may still arrive. The
+	 * record of its end then counts as for any other cancelled transaction.
+	 */
+	async #cancelBeforeItComes(request: CancelRequest): Promise<CancelOutcome> {
+		const { hash, carried, address, signer } = request;
+		if (carried === undefined) return "notPending";
+		const bySender = signer === carried.from;
+		if (!bySender && address === null) return "notPending";
+		const { transactions } = this.#dependencies;
+		const at = { from: carried.from, nonce: BigInt(carried.nonce) };
+		const hasCome = await transactions.exclusively(at, async () => {
+			// While this waited for the lock.
+			if ((await transactions.record(hash)) !== null) return true;
+			await transactions.changes.cancelUnseen(carried, address, bySender);
+			return false;
+		});
+		if (!hasCome) return "cancelled";
+		// Boost names it no more, so this ends.
+		return this.cancel({ hash, address, signer });
 	}
 
 	/**

@@ -49,6 +49,21 @@ export interface Client {
 	 * it.
 	 */
 	readonly readSignature?: string | undefined;
+	/**
+	 * The transaction that the request cancels, from a proxy that vouches and has it from this
+	 * client or its sender. It may still be on its way to us.
+	 */
+	readonly cancels?: CarriedTransaction | undefined;
+}
+
+/** A transaction as boost names it when it cancels it. */
+export interface CarriedTransaction extends Recovered {
+	/** Decimal, as `gas` and `value` in wei. */
+	readonly nonce: string;
+	/** Empty for a creation. */
+	readonly to: string;
+	readonly gas: string;
+	readonly value: string;
 }
 
 /** The header by which a key opens its live reads, in Node's spelling. */
@@ -303,7 +318,9 @@ export function identify(
 	if (signature === undefined) {
 		const signer = from.vouched ? parseAddress(String(headers["x-boost-signer"])) : null;
 		const digest = signer === null ? null : parseHash(String(headers["x-boost-digest"]));
-		return { client: clientFrom(from, signer, readSignature, digest ?? undefined), signatureError: null };
+		const cancels = from.vouched ? carriedBy(headers[CANCELS]) : undefined;
+		const client = clientFrom(from, signer, readSignature, digest ?? undefined, cancels);
+		return { client, signatureError: null };
 	}
 	const check = verifySignature?.(String(signature), body);
 	if (check?.ok) {
@@ -334,12 +351,31 @@ export function recoveredBy(headers: IncomingHttpHeaders, { vouched }: ClientAdd
 	return hash === undefined || from === undefined ? undefined : { hash, from };
 }
 
+/** The header in which boost gives the transaction that its request cancels. */
+export const CANCELS = "x-boost-cancels";
+
+/** The value of {@link CANCELS}. */
+export function cancelsHeader({ hash, from, nonce, to, gas, value }: CarriedTransaction): string {
+	return [hash, from, nonce, to || NO_ADDRESS, gas, value].join(" ");
+}
+
+const NO_ADDRESS = "-";
+const CARRIED = /^(0x[0-9a-f]{64}) (0x[0-9a-f]{40}) (\d{1,20}) (0x[0-9a-f]{40}|-) (\d{1,20}) (\d{1,78})$/;
+
+function carriedBy(header: string | readonly string[] | undefined): CarriedTransaction | undefined {
+	if (typeof header !== "string") return undefined;
+	const [, hash, from, nonce, to, gas, value] = CARRIED.exec(header) ?? [];
+	if (!hash || !from || !nonce || !to || !gas || !value) return undefined;
+	return { hash, from, nonce, to: to === NO_ADDRESS ? "" : to, gas, value };
+}
+
 /** No spread: this runs for each request. */
 function clientFrom(
 	{ address, vouched, unbelieved, isProxy, via }: ClientAddress,
 	signer: string | null,
 	readSignature: string | undefined,
 	digest?: string,
+	cancels?: CarriedTransaction,
 ): Client {
-	return { address, signer, vouched, unbelieved, isProxy, via, digest, readSignature };
+	return { address, signer, vouched, unbelieved, isProxy, via, digest, readSignature, cancels };
 }

@@ -142,9 +142,12 @@ export class Reconciler {
 		}
 	}
 
-	/** Sends a client's cancel to our relay only, which may have the transaction from others. */
-	cancelAtRelay(hash: string, state: RequestState): Promise<CancelOutcome> {
-		return this.#sender.cancelByHash("relay", hash, state.path, state);
+	/**
+	 * Sends a client's cancel to our relay only, which may have the transaction from others. `row`:
+	 * the transaction's row, if the client owns it.
+	 */
+	cancelAtRelay(hash: string, row: Row | null, state: RequestState): Promise<CancelOutcome> {
+		return this.#sender.cancelByHash("relay", { hash, path: state.path, row }, state);
 	}
 
 	#leftMs({ state }: Pick<SubmitAsk, "state">): number {

@@ -1,6 +1,7 @@
 // The only place from which transactions and cancels leave boost. It carries out the plan's
 // decisions, and changes the rows by their outcomes.
 
+import type { CarriedTransaction } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
@@ -163,7 +164,8 @@ export class Sender {
 		const upstream = this.#upstream(to);
 		if (kind === "cancel") {
 			const path = to === "relay" ? state.path : row.path;
-			const outcome = await this.cancelByHash(to, row.hash, path, state);
+			const own = byRight ? row : null;
+			const outcome = await this.cancelByHash(to, { hash: row.hash, path, row: own }, state);
 			// For another client only our relay's consent counts, and it gave none.
 			return outcome.kind === "unsure" && !byRight ? { kind: "unreached" } : outcome;
 		}
@@ -176,17 +178,18 @@ export class Sender {
 		return outcome;
 	}
 
-	/** Sends a client's cancel by hash. */
+	/** Sends a client's cancel by hash. `row`: its row, if the client owns it. */
 	async cancelByHash(
 		to: UpstreamName,
-		hash: string,
-		path: BoostPath,
+		{ hash, path, row }: { readonly hash: string; readonly path: BoostPath; readonly row: Row | null },
 		state: RequestState,
 	): Promise<CancelOutcome> {
 		const upstream = this.#upstream(to);
 		const { caller, routing } = state;
 		const { deadlineMs, anyway } = cancelReach(upstream.breaker.isUnavailable, this.#leftMs(state));
-		const answer = await this.#callCancel(upstream, hash, { deadlineMs, anyway, caller, routing, path });
+		const cancels = row === null ? undefined : carried(row);
+		const options = { deadlineMs, anyway, caller, routing, path, cancels };
+		const answer = await this.#callCancel(upstream, hash, options);
 		if (answer === null) return { kind: anyway ? "unreached" : "unsure" };
 		routing.answeredBy.add(to);
 		const isOurs = upstream.dialect === null;
@@ -278,13 +281,10 @@ export class Sender {
 		return true;
 	}
 
-	async #cancelAs(
-		upstream: Upstream,
-		{ hash, path }: Row,
-		caller: Caller | null,
-		deadlineMs: number,
-	): Promise<boolean> {
-		const answer = await this.#callCancel(upstream, hash, { deadlineMs, caller, path });
+	async #cancelAs(upstream: Upstream, row: Row, caller: Caller | null, deadlineMs: number): Promise<boolean> {
+		const { hash, path } = row;
+		const options = { deadlineMs, caller, path, cancels: carried(row) };
+		const answer = await this.#callCancel(upstream, hash, options);
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
 
@@ -300,6 +300,10 @@ export class Sender {
 }
 
 const DONE = { kind: "done", isStillWanted: false } as const;
+
+function carried({ hash, from, nonce, fields: { to, gas, value } }: Row): CarriedTransaction {
+	return { hash, from, nonce: nonce.toString(), to, gas, value };
+}
 
 /** The outcome of delivering a self-transfer that cancels. */
 function outcomeOf(delivery: Delivery | null): CancelOutcome {

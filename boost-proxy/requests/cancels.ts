@@ -118,12 +118,13 @@ export class Cancels {
 	 * may have it from others. Throws RpcError `unavailable` if the relay can't be reached, which
 	 * then gets the cancel later.
 	 */
-	async #cancelForAll({ hash }: Row, state: RequestState): Promise<true> {
+	async #cancelForAll(ended: Row, state: RequestState): Promise<true> {
 		const { rows, reconciler } = this.#dependencies;
+		const { hash } = ended;
 		rows.change(hash, (row) =>
 			isLive(row) ? row : setCancelPending({ ...row, bySender: true }, "relay", true),
 		);
-		const { kind } = await reconciler.cancelAtRelay(hash, state);
+		const { kind } = await reconciler.cancelAtRelay(hash, ended, state);
 		const isOver = kind === "done" || kind === "rejected";
 		if (isOver) rows.change(hash, (row) => (isLive(row) ? row : setCancelPending(row, "relay", false)));
 		await rows.written(hash);
@@ -142,9 +143,7 @@ export class Cancels {
 		rows.change(hash, beginRequest);
 		try {
 			const isHeld = isHolder(row.at.relay);
-			const outcome = isHeld
-				? await this.#checked(await reconciler.cancelAtRelay(hash, state), row, state)
-				: null;
+			const outcome = isHeld ? this.#checked(await reconciler.cancelAtRelay(hash, row, state), row) : null;
 			if (outcome?.kind === "rejected") throw verdictError(outcome.error);
 			const isReported = outcome === null || (outcome.kind === "done" && !row.ownersPending);
 			rows.changeLive(hash, (one) => takeBackWish(one, own, isReported));
@@ -205,7 +204,7 @@ export class Cancels {
 			const [row] = siblings;
 			const relays = outcomes.get("relay");
 			if (row !== undefined && relays !== undefined && ask.tx === null && ask.byRight)
-				outcomes.set("relay", await this.#checked(relays, row, state));
+				outcomes.set("relay", this.#checked(relays, row));
 			const now = siblings.map((one) => rows.live(one.hash) ?? one);
 			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, { byRight: ask.byRight, bySender });
 			for (const name of abandonedBy) change((one) => markAbandoned(one, name));
@@ -226,16 +225,12 @@ export class Cancels {
 	}
 
 	/**
-	 * Interprets the relay's answer to a client that may cancel. If the relay rejects the cancel but
-	 * has lost the transaction, there is nothing to cancel. The relay may not know this owner yet. It
-	 * then gets this owner with the others, followed by the cancel.
+	 * Interprets the relay's answer to a client that may cancel. The relay may have the transaction,
+	 * but not know this owner yet. It then gets this owner with the others, followed by the cancel.
 	 */
-	async #checked(outcome: CancelOutcome, row: Row, state: RequestState): Promise<CancelOutcome> {
-		if (outcome.kind !== "rejected") return outcome;
-		const isUnknown = this.#dependencies.rows.live(row.hash)?.ownersPending === true;
-		return isUnknown || (await this.#stageAtRelay(row, state)) === null
-			? { kind: "done", isStillWanted: false }
-			: outcome;
+	#checked(outcome: CancelOutcome, { hash }: Row): CancelOutcome {
+		const isUnknown = this.#dependencies.rows.live(hash)?.ownersPending === true;
+		return outcome.kind === "rejected" && isUnknown ? { kind: "done", isStillWanted: false } : outcome;
 	}
 
 	/**
@@ -243,7 +238,7 @@ export class Cancels {
 	 * another path.
 	 */
 	async #askRelay(hash: string, state: RequestState): Promise<true> {
-		const outcome = await this.#dependencies.reconciler.cancelAtRelay(hash, state);
+		const outcome = await this.#dependencies.reconciler.cancelAtRelay(hash, null, state);
 		if (outcome.kind === "rejected") throw verdictError(outcome.error);
 		if (outcome.kind === "unsure") throw unavailable(NO_ANSWER);
 		if (outcome.kind !== "done") throw new RpcError("rejected", NOT_HERE);

@@ -2,6 +2,9 @@
 // information about the client.
 
 import {
+	CANCELS,
+	type CarriedTransaction,
+	cancelsHeader,
 	clientHeaders,
 	networkAddress,
 	READ_SIGNATURE,
@@ -172,7 +175,7 @@ export class HttpUpstream implements Upstream {
 	 */
 	async #read(
 		body: Buffer | string,
-		options: ReadOptions,
+		options: ReadOptions & { readonly cancels?: CarriedTransaction | undefined },
 		transports: PathTransports,
 		{
 			isUnchanged = false,
@@ -182,7 +185,7 @@ export class HttpUpstream implements Upstream {
 		const destination = this.#destination(transports, options.path, options.search);
 		const { transport } = destination;
 		const target = options.target ?? destination.target;
-		const headers = this.#headers(options.caller, isUnchanged);
+		const headers = this.#headers(options.caller, isUnchanged, null, options.cancels);
 		const left = this.#leftOf(options.deadlineMs);
 		const ran = anyway
 			? await this.#attempt(transport, { target, body, headers, deadlineMs: left() }, options)
@@ -279,6 +282,7 @@ export class HttpUpstream implements Upstream {
 		caller: Caller | null,
 		isUnchanged: boolean,
 		submitted: Recovered | null = null,
+		cancels?: CarriedTransaction,
 	): Readonly<Record<string, string>> {
 		const via = caller?.via ?? null;
 		if (this.dialect !== null) return via === null ? NONE : { via };
@@ -289,6 +293,8 @@ export class HttpUpstream implements Upstream {
 			headers["x-boost-auth"] = boostSecret;
 			// The relay need not recover the sender again.
 			if (submitted !== null) headers[TRANSACTION] = transactionHeader(submitted);
+			// What is cancelled may still be on its way there.
+			if (cancels !== undefined) headers[CANCELS] = cancelsHeader(cancels);
 		}
 		if (caller === null) return headers;
 		if (caller.requestId !== null) headers[REQUEST_ID] = caller.requestId;

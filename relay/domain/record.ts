@@ -121,8 +121,13 @@ const KEPT_FIRST = 0.25;
 /** One interned list for most records. */
 export const NOBODY: readonly string[] = [];
 
+/** The part of a transaction that its record has. */
+interface Recorded extends Pick<PrivateTransaction, "receivedAt" | "owners"> {
+	readonly tx: Pick<PrivateTransaction["tx"], "hash" | "from" | "to" | "gasLimit" | "nonce" | "value">;
+}
+
 /** A new record, before its first event. */
-export function newRecord(transaction: PrivateTransaction): TransactionRecord {
+export function newRecord(transaction: Recorded): TransactionRecord {
 	const { tx } = transaction;
 	// One literal with every property: an object built by spreads is slow for as long as the record
 	// lives.

@@ -1,5 +1,6 @@
 // Types of submissions, cancels and admitted transactions, and the rule for who may cancel. Pure.
 
+import type { CarriedTransaction } from "../../shared/client.ts";
 import type { DecodedTransaction, Recovered } from "../../shared/ethereum/transaction.ts";
 import {
 	areSameBuilders,
@@ -213,6 +214,11 @@ export interface Requester {
 export interface CancelRequest extends Requester {
 	/** Lower case. */
 	readonly hash: string;
+	/**
+	 * The transaction, if boost names it since it has it from this client or its sender. It may
+	 * still be on its way here, so the cancel also ends it before it comes.
+	 */
+	readonly carried?: CarriedTransaction | undefined;
 }
 
 /**

@@ -3,11 +3,13 @@
 // and nonce. It decides whether a change is allowed, except for replacement fees and the limit on
 // cancels.
 
+import type { CarriedTransaction } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { mayCancelSoftly, type Owner } from "../../shared/ownership.ts";
 import type { Broadcaster } from "../broadcast/fanout.ts";
 import type { AccountState, Tip } from "../domain/chain.ts";
+import { DEFAULT_PATH } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
 import { fold, isLive, isRevivable, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
@@ -125,6 +127,31 @@ export class ClientChanges {
 		const event = this.#cancelled(builders, byAddress);
 		records.emit(hash, event);
 		broadcaster.cancel(transaction, event.builders, event.block + 1);
+	}
+
+	/**
+	 * Records that a transaction was cancelled that has not come here: by `address`, or by its
+	 * sender for everybody. Kept as long as any archived record. Throws if the store fails.
+	 */
+	async cancelUnseen(carried: CarriedTransaction, address: string | null, bySender: boolean): Promise<void> {
+		const { disk, clock, timeToStore } = this.#dependencies;
+		const receivedAt = clock.now();
+		const { hash, from, to, nonce, gas, value } = carried;
+		const record = newRecord({
+			tx: {
+				hash,
+				from,
+				to: to === "" ? null : to,
+				nonce: BigInt(nonce),
+				gasLimit: BigInt(gas),
+				value: BigInt(value),
+			},
+			receivedAt,
+			owners: [withdrawnOwner(address)],
+		});
+		fold(record, { type: "received", at: receivedAt, block: this.#head() });
+		fold(record, this.#cancelled([], !bySender));
+		await disk.update([record], timeToStore());
 	}
 
 	/**
@@ -294,6 +321,20 @@ export class ClientChanges {
 	#head(): number {
 		return this.#dependencies.tip.head()?.number ?? 0;
 	}
+}
+
+/** An owner whose request never came here. It restricts nothing. */
+function withdrawnOwner(address: string | null): Owner {
+	return {
+		address,
+		paths: [DEFAULT_PATH],
+		softCancellations: false,
+		refundRecipient: null,
+		referrer: null,
+		isHidden: false,
+		builders: null,
+		cancelled: true,
+	};
 }
 
 /**

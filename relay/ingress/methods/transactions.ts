@@ -103,7 +103,9 @@ export const eth_cancelTransaction = coreMethod({
 	async handle([wanted, signature], context, { pipeline, chainId }) {
 		const { address, signer: signedBody } = requesterOf(context);
 		const signer = signature === undefined ? signedBody : cancelSigner(chainId, wanted, signature);
-		const outcome = await pipeline.cancel({ hash: wanted, address, signer });
+		const { cancels } = context.client;
+		const carried = cancels?.hash === wanted ? cancels : undefined;
+		const outcome = await pipeline.cancel({ hash: wanted, address, signer, carried });
 		if (outcome === "cancelled") return true as const;
 		if (outcome === "notPending") throw new RpcError("rejected", NOT_CANCELLABLE);
 		throw new RpcError("rejected", STILL_WANTED, { reason: STILL_WANTED_REASON });

@@ -326,7 +326,7 @@ it("a client that does not read is closed with 1013, while the others get all no
 	let before = 0;
 	await until("it is closed", async () => {
 		const now = await unread();
-		const isLeft = now === before && now > 256 * 1024 && now < 1024 * 1024;
+		const isLeft = now === before && now > 64 * 1024 && now < 1024 * 1024;
 		before = now;
 		return isLeft;
 	});

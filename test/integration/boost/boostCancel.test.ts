@@ -246,6 +246,31 @@ describe("while the relay is healthy", () => {
 		assert.equal(signers[5], tx.from, "of what was signed and is written anew");
 	});
 
+	it("a transaction that comes to the relay behind boost's cancel of it is never sent", async () => {
+		const relay = (headers: Env) => new RelayClient(fixture.system.client.url, { ...HERE, ...headers });
+		for (const [secret, ends] of [
+			[BOOST_SECRET, true],
+			["a guess", false],
+		] as const) {
+			const tx = (await fixture.users.actor()).sign();
+			const carried = { "x-boost-cancels": `${tx.hash} ${tx.from} 0 ${STRANGER.slice(0, 42)} 21000 0` };
+			const auth = { "x-boost-auth": secret };
+			const cancelled = await relay({ ...auth, ...carried }).ask("eth_cancelTransaction", [tx.hash]);
+			if (ends) assert.equal(cancelled.result, true);
+			else assert.deepEqual(cancelled.error, NOT_PENDING);
+			assert.equal(await relay(auth).send(tx.raw), tx.hash);
+			// When a later one is sent, all that was due before it has been sent too.
+			const later = ends ? (await fixture.users.actor()).sign() : tx;
+			if (ends) await relay(auth).send(later.raw);
+			await fixture.users.waitUntilSent(later);
+			if (!ends) continue;
+			const { builders, client } = fixture.system;
+			for (const builder of builders) assert.deepEqual(fixture.users.deliveries(builder, tx), []);
+			assert.equal(await client.stage(tx.hash), "CANCELLED");
+			assert.equal(await relay({ ...auth, ...carried }).call("eth_cancelTransaction", [tx.hash]), true);
+		}
+	});
+
 	it("a bundle's uuid belongs to the client", async () => {
 		const target = (await fixture.users.actor()).sign();
 		await boost.result("eth_sendRawTransaction", [target.raw], { path: "/maxbackruns", headers: HERE });

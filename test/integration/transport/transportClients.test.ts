@@ -113,6 +113,26 @@ test("only a trusted proxy gives hash and sender of a transaction, and only for 
 		}
 	}));
 
+test("only a trusted proxy names the transaction that its client cancels", () =>
+	withTransport({ boostSecret: "s3cret" }, async ({ url }) => {
+		const [hash, from, to] = [`0x${"ab".repeat(32)}`, `0x${"cd".repeat(20)}`, `0x${"ef".repeat(20)}`];
+		const cancels = { hash, from, nonce: "7", to, gas: "21000", value: "0" };
+		const boost = { "x-boost-auth": "s3cret", "x-forwarded-for": "9.9.9.9" };
+		for (const [headers, value, expected] of [
+			[boost, `${hash} ${from} 7 ${to} 21000 0`, cancels],
+			[boost, `${hash} ${from} 7 - 21000 0`, { ...cancels, to: "" }],
+			[boost, `${hash} ${from} 7 ${to} 21000`, undefined],
+			[boost, `${hash} ${from} -7 ${to} 21000 0`, undefined],
+			[boost, `${hash} ${from.toUpperCase()} 7 ${to} 21000 0`, undefined],
+			[boost, `${hash} ${from} 7 ${to} 21000 ${"9".repeat(79)}`, undefined],
+			[{ ...boost, "x-boost-auth": "guess" }, `${hash} ${from} 7 ${to} 21000 0`, undefined],
+			[{}, `${hash} ${from} 7 ${to} 21000 0`, undefined],
+		] as const) {
+			const { json } = await post(url, entry("test_who"), { ...headers, "x-boost-cancels": value });
+			assert.deepEqual(json.result.client.cancels, expected, value);
+		}
+	}));
+
 test("a large body above its client's rate limit is refused unread", () =>
 	withTransport({ rps: 1, maxBodyBytes: 300_000, clock: new ManualClock() }, async ({ port, url }) => {
 		const head = { "Content-Type": "application/json", "Content-Length": "200000" };

@@ -46,6 +46,8 @@ export interface Left extends RpcCall {
 
 type Script = (of: Left) => Said | Promise<Said>;
 
+/** BOOST_SECRET of boost and its relay. */
+const SECRET = "shared by relay and boost";
 const TYPE = ["content-type: application/json", "connection: close"];
 const SEND = "eth_sendRawTransaction";
 /**
@@ -266,7 +268,7 @@ export class NearSide extends HttpUpstream {
 		const path = { transport, asIs: false };
 		const transports = { fast: path, noreverts: path };
 		super(
-			{ name: far.name, unfitPaths: { fast: null, noreverts: null }, ...options },
+			{ name: far.name, boostSecret: SECRET, unfitPaths: { fast: null, noreverts: null }, ...options },
 			{
 				breaker,
 				clock,

@@ -110,20 +110,28 @@ for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES
 	});
 }
 
+scenario("a relay's refusal is returned and the row stays", async (fixture) => {
+	const { journal, relay } = fixture;
+	await held(fixture, "relay");
+	relay.answers = [NOT_FOUND];
+	await assert.rejects(cancel(fixture), NOT_PENDING);
+	assert.notEqual(journal.get(HASH), null);
+});
+
 scenario(
-	"a relay's refusal is returned and the row stays; if the relay has lost it, it is cancelled",
+	"the relay learns what an owner cancels, since it may come after the cancel; of a stranger it learns nothing",
 	async (fixture) => {
-		const { journal, relay } = fixture;
+		const { relay } = fixture;
 		await held(fixture, "relay");
-		const stage = (one: string | null): Said => ({
-			result: [{ hash: HASH, status: "UNKNOWN", stage: one }],
-		});
-		relay.answers = [NOT_FOUND, stage("INCLUDED")];
-		await assert.rejects(cancel(fixture), NOT_PENDING);
-		assert.notEqual(journal.get(HASH), null);
-		relay.answers = [NOT_FOUND, stage(null)];
-		assert.equal(await cancel(fixture), true);
-		assert.deepEqual(endOf(fixture), ["cancelled"], "and not sent again");
+		relay.answers = [NOT_FOUND, YES];
+		await assert.rejects(cancel(fixture, STRANGER), NOT_PENDING);
+		await cancel(fixture);
+		const { hash, from, to, nonce, gasLimit, value } = ONE;
+		const carried = [hash, from, nonce, to, gasLimit, value].join(" ");
+		assert.deepEqual(
+			relay.called.map(({ headers }) => headers["x-boost-cancels"]),
+			[undefined, carried],
+		);
 	},
 );
 

@@ -1,4 +1,5 @@
-// A boost's websocket to the relay, with a real server: it is read only as fast as the client reads.
+// A client's websocket from boost to the relay, with a real server: it is read only as fast as the
+// client reads.
 
 import assert from "node:assert/strict";
 import type { AddressInfo } from "node:net";
