@@ -2,7 +2,7 @@
 // does the rest after the response. A cancel comes by hash, or as a self-transfer if soft
 // cancellations were requested.
 
-import { clientOf } from "../shared/client.ts";
+import { type CarriedTransaction, clientOf, type EndsTransaction } from "../shared/client.ts";
 import type { Clock } from "../shared/clock.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import type { SignatureWork } from "../shared/ethereum/signatureWork.ts";
@@ -147,7 +147,11 @@ export class Pipeline {
 		if (!verdict.ok) return rejectedWith(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return this.#join(tx, submission);
-		return this.#add(verdict.tx, submission, verdict.account, known === "readmit");
+		const outcome = await this.#add(verdict.tx, submission, verdict.account, known === "readmit");
+		if (outcome.outcome !== "accepted") return outcome;
+		const replaced = await this.#unseen("replaces", tx, submission);
+		if (replaced !== null) await transactions.changes.replaceUnseen(replaced, tx.hash);
+		return outcome;
 	}
 
 	/** Like `admit`, and converts blobs to the form that the next block accepts. */
@@ -281,7 +285,7 @@ export class Pipeline {
 	 */
 	async #cancelBeforeItComes(request: CancelRequest): Promise<CancelOutcome> {
 		const { hash, carried, address, signer } = request;
-		if (carried === undefined) return "notPending";
+		if (carried?.hash !== hash) return "notPending";
 		const bySender = signer === carried.from;
 		if (!bySender && address === null) return "notPending";
 		const { transactions } = this.#dependencies;
@@ -348,10 +352,34 @@ export class Pipeline {
 			const isSoft = cancelsSoftly(pending.transaction.owners, submission.address);
 			return isSoft ? this.#recordSoftCancel(tx, submission, pending) : null;
 		}
-		if (ended === null) return null;
+		if (ended === null) return this.#cancelSoftlyUnseen(tx, submission);
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
 		const rejected = transactions.changes.cancelLimitRejection(tx.from);
 		return rejected ?? this.#recordSoftCancel(tx, submission, ended.past);
+	}
+
+	/** Cancels a transaction that only boost has, as {@link #cancelBeforeItComes} does by hash. */
+	async #cancelSoftlyUnseen(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
+		const unseen = await this.#unseen("cancels", tx, submission);
+		if (unseen === null) return null;
+		await this.#dependencies.transactions.changes.cancelUnseen(unseen, null, true);
+		return this.#recordSoftCancel(tx, submission, null);
+	}
+
+	/**
+	 * The transaction of the nonce of `tx` that the submission ends in this way, by boost's word.
+	 * Null if there is none, or it has come here.
+	 */
+	async #unseen(
+		how: EndsTransaction["how"],
+		{ hash, from, nonce }: DecodedTransaction,
+		{ ends }: Submission,
+	): Promise<CarriedTransaction | null> {
+		if (ends?.how !== how) return null;
+		const { carried } = ends;
+		const isOfNonce = carried.from === from && BigInt(carried.nonce) === nonce && carried.hash !== hash;
+		const hasCome = !isOfNonce || (await this.#dependencies.transactions.record(carried.hash)) !== null;
+		return hasCome ? null : carried;
 	}
 
 	/** Whether the transaction, taken alone, is valid in the next block. */

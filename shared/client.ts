@@ -49,14 +49,20 @@ export interface Client {
 	 * it.
 	 */
 	readonly readSignature?: string | undefined;
-	/**
-	 * The transaction that the request cancels, from a proxy that vouches and has it from this
-	 * client or its sender. It may still be on its way to us.
-	 */
-	readonly cancels?: CarriedTransaction | undefined;
+	/** Only a proxy that vouches can name it. */
+	readonly ends?: EndsTransaction | undefined;
 }
 
-/** A transaction as boost names it when it cancels it. */
+/** How a request ends an earlier transaction of its client or of its sender. */
+const WAYS = ["cancels", "replaces"] as const;
+
+/** The transaction that a request ends. It may still be on its way to us. */
+export interface EndsTransaction {
+	readonly how: (typeof WAYS)[number];
+	readonly carried: CarriedTransaction;
+}
+
+/** A transaction as boost names it. */
 export interface CarriedTransaction extends Recovered {
 	/** Decimal, as `gas` and `value` in wei. */
 	readonly nonce: string;
@@ -318,8 +324,8 @@ export function identify(
 	if (signature === undefined) {
 		const signer = from.vouched ? parseAddress(String(headers["x-boost-signer"])) : null;
 		const digest = signer === null ? null : parseHash(String(headers["x-boost-digest"]));
-		const cancels = from.vouched ? carriedBy(headers[CANCELS]) : undefined;
-		const client = clientFrom(from, signer, readSignature, digest ?? undefined, cancels);
+		const ends = from.vouched ? endsBy(headers[ENDS]) : undefined;
+		const client = clientFrom(from, signer, readSignature, digest ?? undefined, ends);
 		return { client, signatureError: null };
 	}
 	const check = verifySignature?.(String(signature), body);
@@ -351,22 +357,25 @@ export function recoveredBy(headers: IncomingHttpHeaders, { vouched }: ClientAdd
 	return hash === undefined || from === undefined ? undefined : { hash, from };
 }
 
-/** The header in which boost gives the transaction that its request cancels. */
-export const CANCELS = "x-boost-cancels";
+/** The header in which boost gives the transaction that its request ends. */
+export const ENDS = "x-boost-ends";
 
-/** The value of {@link CANCELS}. */
-export function cancelsHeader({ hash, from, nonce, to, gas, value }: CarriedTransaction): string {
-	return [hash, from, nonce, to || NO_ADDRESS, gas, value].join(" ");
+/** The value of {@link ENDS}. */
+export function endsHeader({ how, carried }: EndsTransaction): string {
+	const { hash, from, nonce, to, gas, value } = carried;
+	return [how, hash, from, nonce, to || NO_ADDRESS, gas, value].join(" ");
 }
 
 const NO_ADDRESS = "-";
-const CARRIED = /^(0x[0-9a-f]{64}) (0x[0-9a-f]{40}) (\d{1,20}) (0x[0-9a-f]{40}|-) (\d{1,20}) (\d{1,78})$/;
+const CARRIED =
+	/^(\w+) (0x[0-9a-f]{64}) (0x[0-9a-f]{40}) (\d{1,20}) (0x[0-9a-f]{40}|-) (\d{1,20}) (\d{1,78})$/;
 
-function carriedBy(header: string | readonly string[] | undefined): CarriedTransaction | undefined {
+function endsBy(header: string | readonly string[] | undefined): EndsTransaction | undefined {
 	if (typeof header !== "string") return undefined;
-	const [, hash, from, nonce, to, gas, value] = CARRIED.exec(header) ?? [];
-	if (!hash || !from || !nonce || !to || !gas || !value) return undefined;
-	return { hash, from, nonce, to: to === NO_ADDRESS ? "" : to, gas, value };
+	const [, way, hash, from, nonce, to, gas, value] = CARRIED.exec(header) ?? [];
+	const how = WAYS.find((one) => one === way);
+	if (!how || !hash || !from || !nonce || !to || !gas || !value) return undefined;
+	return { how, carried: { hash, from, nonce, to: to === NO_ADDRESS ? "" : to, gas, value } };
 }
 
 /** No spread: this runs for each request. */
@@ -375,7 +384,7 @@ function clientFrom(
 	signer: string | null,
 	readSignature: string | undefined,
 	digest?: string,
-	cancels?: CarriedTransaction,
+	ends?: EndsTransaction,
 ): Client {
-	return { address, signer, vouched, unbelieved, isProxy, via, digest, readSignature, cancels };
+	return { address, signer, vouched, unbelieved, isProxy, via, digest, readSignature, ends };
 }

@@ -1,6 +1,6 @@
 // The interfaces between boost's parts. Each lists only what its consumers use.
 
-import type { CarriedTransaction } from "../../shared/client.ts";
+import type { EndsTransaction } from "../../shared/client.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
@@ -57,6 +57,8 @@ export interface SendOptions {
 	readonly caller: Caller | null;
 	/** Counts the attempt. */
 	readonly routing?: RoutingInfo;
+	/** The transaction that the request ends for its sender or an owner; for our relay alone. */
+	readonly ends?: EndsTransaction | undefined;
 }
 
 /** One upstream with its breaker. No method rejects. */
@@ -102,8 +104,6 @@ export interface Upstream {
 		options: SendOptions & {
 			readonly path?: BoostPath;
 			readonly anyway?: boolean;
-			/** The transaction that the call cancels for its sender or an owner; for our relay alone. */
-			readonly cancels?: CarriedTransaction | undefined;
 		},
 	): Promise<RpcAnswer | null>;
 	/**

@@ -114,7 +114,7 @@ export class Reconciler {
 		const { rows } = this.#dependencies;
 		const came: Tried[] = [];
 		let nextNonce: bigint | null | undefined;
-		for (let left = this.#leftMs(ask); left > 0 && !this.#stopped; left = this.#leftMs(ask)) {
+		for (let left = this.#leftMs(ask); left > 0 && this.#mayAct; left = this.#leftMs(ask)) {
 			const known = rows.liveOf(ask.tx.from);
 			const time = this.#situation.time();
 			const next = planSubmission(ask, came, known, this.#situation.health, time, nextNonce);

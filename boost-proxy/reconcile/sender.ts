@@ -1,7 +1,7 @@
 // The only place from which transactions and cancels leave boost. It carries out the plan's
 // decisions, and changes the rows by their outcomes.
 
-import type { CarriedTransaction } from "../../shared/client.ts";
+import type { EndsTransaction } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
@@ -128,7 +128,10 @@ export class Sender {
 	 * Sends a client's transaction within its time. An acknowledgement also changes the row's owners
 	 * and siblings, so the request handles it.
 	 */
-	async submit({ to, others }: Submit, { tx, agreed, before, state }: SubmitAsk): Promise<Delivery | null> {
+	async submit(
+		{ to, others }: Submit,
+		{ tx, agreed, nonce, before, state }: SubmitAsk,
+	): Promise<Delivery | null> {
 		const { rows, clock } = this.#dependencies;
 		const { caller, routing } = state;
 		const { hash } = tx;
@@ -136,7 +139,10 @@ export class Sender {
 		// The upstream verifies blobs first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
-		const options = { deadlineMs, caller, routing };
+		// The relay may not have got yet what this replaces.
+		const earlier = rows.liveOf(tx.from, nonce).findLast((row) => row.hash !== hash);
+		const ends = earlier && ended("replaces", earlier);
+		const options = { deadlineMs, caller, routing, ends };
 		const delivery = await this.#upstream(to).deliver(to === "relay" ? tx : agreed, options);
 		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
 		if (delivery?.kind === "acknowledged") return delivery;
@@ -173,7 +179,8 @@ export class Sender {
 		const { path, search } = to === "relay" ? state : row;
 		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const deadlineMs = this.#leftMs(state) / 2;
-		const outcome = outcomeOf(await upstream.deliver(sendable, { deadlineMs, caller, routing }));
+		const options = { deadlineMs, caller, routing, ends: ended("cancels", row) };
+		const outcome = outcomeOf(await upstream.deliver(sendable, options));
 		if (outcome.kind === "done" || outcome.kind === "rejected") routing.answeredBy.add(to);
 		return outcome;
 	}
@@ -187,8 +194,8 @@ export class Sender {
 		const upstream = this.#upstream(to);
 		const { caller, routing } = state;
 		const { deadlineMs, anyway } = cancelReach(upstream.breaker.isUnavailable, this.#leftMs(state));
-		const cancels = row === null ? undefined : carried(row);
-		const options = { deadlineMs, anyway, caller, routing, path, cancels };
+		const ends = row === null ? undefined : ended("cancels", row);
+		const options = { deadlineMs, anyway, caller, routing, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);
 		if (answer === null) return { kind: anyway ? "unreached" : "unsure" };
 		routing.answeredBy.add(to);
@@ -283,7 +290,7 @@ export class Sender {
 
 	async #cancelAs(upstream: Upstream, row: Row, caller: Caller | null, deadlineMs: number): Promise<boolean> {
 		const { hash, path } = row;
-		const options = { deadlineMs, caller, path, cancels: carried(row) };
+		const options = { deadlineMs, caller, path, ends: ended("cancels", row) };
 		const answer = await this.#callCancel(upstream, hash, options);
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
@@ -301,8 +308,9 @@ export class Sender {
 
 const DONE = { kind: "done", isStillWanted: false } as const;
 
-function carried({ hash, from, nonce, fields: { to, gas, value } }: Row): CarriedTransaction {
-	return { hash, from, nonce: nonce.toString(), to, gas, value };
+function ended(how: EndsTransaction["how"], { hash, from, nonce, fields }: Row): EndsTransaction {
+	const { to, gas, value } = fields;
+	return { how, carried: { hash, from, nonce: nonce.toString(), to, gas, value } };
 }
 
 /** The outcome of delivering a self-transfer that cancels. */

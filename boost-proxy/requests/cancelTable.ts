@@ -11,7 +11,7 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { isHolder, isLive, type Row } from "../domain/row.ts";
+import { cancelsPendingAt, isHolder, isLive, type Row } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcomes } from "../reconcile/asks.ts";
 
 /** The facts that decide a cancel by hash. */
@@ -45,6 +45,8 @@ export type CancelAction =
 	 */
 	| "cancelForAll"
 	| "isCancelled"
+	/** It has ended here, but an upstream that may have it has not answered the cancel. */
+	| "isUnreached"
 	/**
 	 * Refusals. `notHere`: the relay may know it, but is down. `notBelieved`: the relay does not
 	 * trust boost. `notAnswered`: it has not answered yet whether it does.
@@ -68,7 +70,8 @@ export function cancelAction({ row, caller, relayKnowsClient, isRelayOut }: Canc
 	const bySender = caller.signer === row.from;
 	if (!isLive(row)) {
 		if (row.desired !== "cancelled") return "notPending";
-		return bySender && !row.bySender ? "cancelForAll" : "isCancelled";
+		if (bySender && !row.bySender) return "cancelForAll";
+		return cancelsPendingAt(row).length > 0 ? "isUnreached" : "isCancelled";
 	}
 	if (relayKnowsClient === false && isHeld) return "notBelieved";
 	const isLast = standingCount(withoutWish(row.owners, ownAddress(caller) ?? "")) === 0;
@@ -87,15 +90,21 @@ export interface CancelEnd {
 	readonly answer: "done" | "cannot" | "stillWanted" | "unreached" | "holderIsOut" | WireVerdict;
 }
 
+/** `bySender`: in the sender's name. `isSoft`: by a self-transfer. */
+interface CancelNature {
+	readonly bySender: boolean;
+	readonly isSoft: boolean;
+}
+
 /**
  * Returns the result for `rows` (one sender and nonce, as they are after the cancel). `byRight`:
- * the client owns them, so they end even if no upstream can be reached. `bySender`: the cancel is
- * in the sender's name.
+ * the client owns them, so they end even if no upstream can be reached. The answer is `done` only
+ * if no upstream can send them any more.
  */
 export function cancelEnd(
 	rows: readonly Row[],
 	outcomes: CancelOutcomes,
-	{ byRight, bySender }: Pick<CancelAsk, "byRight"> & { readonly bySender: boolean },
+	{ byRight, bySender, isSoft }: Pick<CancelAsk, "byRight"> & CancelNature,
 ): CancelEnd {
 	const all = [...outcomes.values()];
 	const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
@@ -104,19 +113,37 @@ export function cancelEnd(
 	const rejected = all.find((one) => one.kind === "rejected");
 	const isUnsure = all.some(({ kind }) => kind === "unsure");
 	const hasEnded = done.length > 0 || isUnsure || (byRight && rejected === undefined);
+	const mayCome = mayComeToFallback(rows, done.includes("fallback") && !isSoft);
 	const isLater = (name: UpstreamName): boolean => {
 		const kind = outcomes.get(name)?.kind;
 		if (kind === undefined) return rows.some(({ at }) => isHolder(at[name]));
-		if (kind === "unreached" || kind === "unsure") return true;
+		if (kind === "unreached" || kind === "unsure" || (name === "fallback" && mayCome)) return true;
 		// The relay may not know yet that the other owners have cancelled too.
 		return name === "relay" && !bySender && rows.some(({ ownersPending }) => ownersPending);
 	};
+	// A holder that has not answered may still send it.
+	const isOpen = [...outcomes].some(
+		([name, { kind }]) =>
+			(kind === "unreached" || kind === "unsure") && rows.some(({ at }) => isHolder(at[name])),
+	);
+	const isOver = (done.length > 0 || all.length === 0) && !isOpen && !mayCome;
 	const answered = (): CancelEnd["answer"] => {
 		const relays = outcomes.get("relay");
 		if (relays?.kind === "done" && relays.isStillWanted) return "stillWanted";
-		if (done.length > 0 || (byRight && all.length === 0)) return "done";
-		if (rejected !== undefined) return rejected.error;
+		if (byRight ? isOver : done.length > 0) return "done";
+		if (rejected !== undefined && done.length === 0) return rejected.error;
 		return byRight || isUnsure ? "unreached" : "holderIsOut";
 	};
 	return { abandonedBy: [], laterAt: hasEnded ? UPSTREAMS.filter(isLater) : null, answer: answered() };
+}
+
+/**
+ * Whether an earlier attempt may still bring one of the rows to the fallback. Unlike our relay, it
+ * does not remember what was cancelled before it came. `hadIt`: it has cancelled it by its hash, so
+ * an only attempt has come.
+ */
+function mayComeToFallback(rows: readonly Row[], hadIt: boolean): boolean {
+	return rows.some(({ at: { fallback } }) => {
+		return fallback.presence === "unanswered" || (fallback.presence === "given" && !hadIt);
+	});
 }

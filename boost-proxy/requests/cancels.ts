@@ -54,7 +54,8 @@ const NOT_BELIEVED =
 const NOT_ANSWERED = "the relay has not answered yet, and the journal does not have it";
 const NO_ANSWER = "the relay does not answer, and the journal does not have it";
 const ELSEWHERE = "another boost instance has it, and does not answer";
-const UNREACHED =
+/** The error of a cancel while an upstream that may have the transaction has not answered it. */
+export const UNREACHED =
 	"the upstream that has it does not answer; boost sends it to no other, and cancels it there as soon as possible";
 
 export class Cancels {
@@ -206,7 +207,9 @@ export class Cancels {
 			if (row !== undefined && relays !== undefined && ask.tx === null && ask.byRight)
 				outcomes.set("relay", this.#checked(relays, row));
 			const now = siblings.map((one) => rows.live(one.hash) ?? one);
-			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, { byRight: ask.byRight, bySender });
+			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, {
+				...{ byRight: ask.byRight, bySender, isSoft: ask.tx !== null },
+			});
 			for (const name of abandonedBy) change((one) => markAbandoned(one, name));
 			if (laterAt !== null) {
 				const isOwners = ask.byRight && !bySender;
@@ -286,6 +289,8 @@ function refusalOf(action: CancelAction): RpcError | null {
 			return unavailable(NOT_BELIEVED);
 		case "notAnswered":
 			return unavailable(NOT_ANSWERED);
+		case "isUnreached":
+			return unavailable(UNREACHED);
 	}
 	return null;
 }

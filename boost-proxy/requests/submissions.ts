@@ -51,7 +51,7 @@ import {
 import type { Tried } from "../reconcile/asks.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { Rows } from "../rows/rows.ts";
-import type { Cancels } from "./cancels.ts";
+import { type Cancels, UNREACHED } from "./cancels.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
 /** An accepted transaction. */
@@ -232,6 +232,7 @@ export class Submissions {
 		}
 		if (past !== null && !isAnothers) {
 			state.routing.answeredBy.add("journal");
+			if (past.desired === "cancelled" && isSelfTransfer(tx)) this.#checkReached(tx, state);
 			this.#report(state, tx.hash, "known");
 			return { tx, cancels: past.desired === "cancelled" };
 		}
@@ -247,6 +248,18 @@ export class Submissions {
 		}
 		await this.#send(tx, wish, { siblings, past }, state);
 		return { tx, cancels: false };
+	}
+
+	/**
+	 * A repeated soft cancel. Throws RpcError `unavailable` while an upstream has not answered the
+	 * cancel of the earlier transaction.
+	 */
+	#checkReached({ hash, from, nonce }: DecodedTransaction, state: RequestState): void {
+		for (const row of this.#dependencies.rows.pendingCancels()) {
+			if (row.from !== from || row.nonce !== nonce) continue;
+			this.#report(state, hash, "unavailable");
+			throw unavailable(UNREACHED);
+		}
 	}
 
 	/**

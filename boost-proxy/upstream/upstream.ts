@@ -2,10 +2,10 @@
 // information about the client.
 
 import {
-	CANCELS,
-	type CarriedTransaction,
-	cancelsHeader,
 	clientHeaders,
+	ENDS,
+	type EndsTransaction,
+	endsHeader,
 	networkAddress,
 	READ_SIGNATURE,
 	TRANSACTION,
@@ -140,7 +140,7 @@ export class HttpUpstream implements Upstream {
 			tx.path,
 			tx.search,
 		);
-		const headers = this.#headers(caller, false, tx);
+		const headers = this.#headers(caller, false, tx, options.ends);
 		const left = this.#leftOf(deadlineMs);
 		// Our relay takes seconds to verify blobs first. So silence about them proves as little as
 		// silence about a read.
@@ -175,7 +175,7 @@ export class HttpUpstream implements Upstream {
 	 */
 	async #read(
 		body: Buffer | string,
-		options: ReadOptions & { readonly cancels?: CarriedTransaction | undefined },
+		options: ReadOptions,
 		transports: PathTransports,
 		{
 			isUnchanged = false,
@@ -185,7 +185,7 @@ export class HttpUpstream implements Upstream {
 		const destination = this.#destination(transports, options.path, options.search);
 		const { transport } = destination;
 		const target = options.target ?? destination.target;
-		const headers = this.#headers(options.caller, isUnchanged, null, options.cancels);
+		const headers = this.#headers(options.caller, isUnchanged, null, options.ends);
 		const left = this.#leftOf(options.deadlineMs);
 		const ran = anyway
 			? await this.#attempt(transport, { target, body, headers, deadlineMs: left() }, options)
@@ -282,7 +282,7 @@ export class HttpUpstream implements Upstream {
 		caller: Caller | null,
 		isUnchanged: boolean,
 		submitted: Recovered | null = null,
-		cancels?: CarriedTransaction,
+		ends?: EndsTransaction,
 	): Readonly<Record<string, string>> {
 		const via = caller?.via ?? null;
 		if (this.dialect !== null) return via === null ? NONE : { via };
@@ -293,8 +293,8 @@ export class HttpUpstream implements Upstream {
 			headers["x-boost-auth"] = boostSecret;
 			// The relay need not recover the sender again.
 			if (submitted !== null) headers[TRANSACTION] = transactionHeader(submitted);
-			// What is cancelled may still be on its way there.
-			if (cancels !== undefined) headers[CANCELS] = cancelsHeader(cancels);
+			// The transaction that has ended may still be on its way there.
+			if (ends !== undefined) headers[ENDS] = endsHeader(ends);
 		}
 		if (caller === null) return headers;
 		if (caller.requestId !== null) headers[REQUEST_ID] = caller.requestId;

@@ -131,9 +131,22 @@ export class ClientChanges {
 
 	/**
 	 * Records that a transaction was cancelled that has not come here: by `address`, or by its
-	 * sender for everybody. Kept as long as any archived record. Throws if the store fails.
+	 * sender for everybody. Throws if the store fails.
 	 */
-	async cancelUnseen(carried: CarriedTransaction, address: string | null, bySender: boolean): Promise<void> {
+	cancelUnseen(carried: CarriedTransaction, address: string | null, bySender: boolean): Promise<void> {
+		return this.#endUnseen(carried, address, this.#cancelled([], !bySender));
+	}
+
+	/** Like {@link cancelUnseen}: the transaction with the hash `by` has replaced it. */
+	replaceUnseen(carried: CarriedTransaction, by: string): Promise<void> {
+		const at = this.#dependencies.clock.now();
+		// Its client may have hidden it from searchers.
+		const event = { type: "replaced", at, by, discreet: true, block: this.#head(), builders: [] } as const;
+		return this.#endUnseen(carried, null, event);
+	}
+
+	/** The record is kept as long as any archived one. */
+	#endUnseen(carried: CarriedTransaction, address: string | null, end: TxEvent): Promise<void> {
 		const { disk, clock, timeToStore } = this.#dependencies;
 		const receivedAt = clock.now();
 		const { hash, from, to, nonce, gas, value } = carried;
@@ -150,8 +163,8 @@ export class ClientChanges {
 			owners: [withdrawnOwner(address)],
 		});
 		fold(record, { type: "received", at: receivedAt, block: this.#head() });
-		fold(record, this.#cancelled([], !bySender));
-		await disk.update([record], timeToStore());
+		fold(record, end);
+		return disk.update([record], timeToStore());
 	}
 
 	/**

@@ -103,8 +103,7 @@ export const eth_cancelTransaction = coreMethod({
 	async handle([wanted, signature], context, { pipeline, chainId }) {
 		const { address, signer: signedBody } = requesterOf(context);
 		const signer = signature === undefined ? signedBody : cancelSigner(chainId, wanted, signature);
-		const { cancels } = context.client;
-		const carried = cancels?.hash === wanted ? cancels : undefined;
+		const carried = context.client.ends?.carried;
 		const outcome = await pipeline.cancel({ hash: wanted, address, signer, carried });
 		if (outcome === "cancelled") return true as const;
 		if (outcome === "notPending") throw new RpcError("rejected", NOT_CANCELLABLE);
@@ -168,6 +167,7 @@ async function submitRaw(
 		requestId: context.requestId,
 		trace: context.trace,
 		recovered: context.recovered,
+		ends: context.client.ends,
 		...options,
 	});
 	if (outcome.outcome !== "rejected") return outcome;

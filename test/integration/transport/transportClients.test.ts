@@ -113,23 +113,26 @@ test("only a trusted proxy gives hash and sender of a transaction, and only for 
 		}
 	}));
 
-test("only a trusted proxy names the transaction that its client cancels", () =>
+test("only a trusted proxy names the transaction that its client's request ends", () =>
 	withTransport({ boostSecret: "s3cret" }, async ({ url }) => {
 		const [hash, from, to] = [`0x${"ab".repeat(32)}`, `0x${"cd".repeat(20)}`, `0x${"ef".repeat(20)}`];
-		const cancels = { hash, from, nonce: "7", to, gas: "21000", value: "0" };
+		const carried = { hash, from, nonce: "7", to, gas: "21000", value: "0" };
 		const boost = { "x-boost-auth": "s3cret", "x-forwarded-for": "9.9.9.9" };
+		const cancels = `cancels ${hash} ${from} 7 ${to} 21000 0`;
 		for (const [headers, value, expected] of [
-			[boost, `${hash} ${from} 7 ${to} 21000 0`, cancels],
-			[boost, `${hash} ${from} 7 - 21000 0`, { ...cancels, to: "" }],
-			[boost, `${hash} ${from} 7 ${to} 21000`, undefined],
-			[boost, `${hash} ${from} -7 ${to} 21000 0`, undefined],
-			[boost, `${hash} ${from.toUpperCase()} 7 ${to} 21000 0`, undefined],
-			[boost, `${hash} ${from} 7 ${to} 21000 ${"9".repeat(79)}`, undefined],
-			[{ ...boost, "x-boost-auth": "guess" }, `${hash} ${from} 7 ${to} 21000 0`, undefined],
-			[{}, `${hash} ${from} 7 ${to} 21000 0`, undefined],
+			[boost, cancels, { how: "cancels", carried }],
+			[boost, cancels.replace("cancels", "replaces"), { how: "replaces", carried }],
+			[boost, cancels.replace(to, "-"), { how: "cancels", carried: { ...carried, to: "" } }],
+			[boost, cancels.replace("cancels", "mines"), undefined],
+			[boost, cancels.replace(" 0", ""), undefined],
+			[boost, cancels.replace(" 7", " -7"), undefined],
+			[boost, cancels.replace(from, from.toUpperCase()), undefined],
+			[boost, cancels.replace(/0$/, "9".repeat(79)), undefined],
+			[{ ...boost, "x-boost-auth": "guess" }, cancels, undefined],
+			[{}, cancels, undefined],
 		] as const) {
-			const { json } = await post(url, entry("test_who"), { ...headers, "x-boost-cancels": value });
-			assert.deepEqual(json.result.client.cancels, expected, value);
+			const { json } = await post(url, entry("test_who"), { ...headers, "x-boost-ends": value });
+			assert.deepEqual(json.result.client.ends, expected, value);
 		}
 	}));
 

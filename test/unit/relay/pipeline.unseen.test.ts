@@ -4,7 +4,17 @@
 import assert from "node:assert/strict";
 import type { CancelRequest, PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction } from "../../support/txFactory.ts";
-import { accepted, SENDER, STORE_OUT, type StagesFixture, scenario } from "./stagesFixture.ts";
+import {
+	accepted,
+	cancels,
+	DEAR,
+	known,
+	SENDER,
+	STORE_OUT,
+	type StagesFixture,
+	scenario,
+	toSelf,
+} from "./stagesFixture.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const [OWNER, OTHER] = ["ip-owner", "ip-other"];
@@ -105,3 +115,48 @@ scenario("a replacement ends it for everybody, as any cancelled transaction", as
 	assert.deepEqual(await fixture.submit(later), accepted(later));
 	assert.equal(await comes(fixture, OTHER, true), "known, sent");
 });
+
+/** The sender's later transaction of the nonce, which ends the first one, as boost sends it. */
+function submitEnding(
+	fixture: StagesFixture,
+	later: PrivateTransaction,
+	how: "cancels" | "replaces",
+	ended = TX,
+) {
+	const { tx, receivedAt: _, owners: __, sharing: ___, ...options } = later;
+	const client = { submitterAddress: OWNER, address: OWNER, again: null, trace: null };
+	const ends = { how, carried: carriedOf(ended) ?? assert.fail() };
+	return fixture.pipeline.submit({ ...options, ...client, raw: tx.raw, ends });
+}
+
+scenario("a soft cancel ends it before it comes, and is not sent itself", async (fixture) => {
+	assert.deepEqual(await submitEnding(fixture, toSelf(), "cancels"), cancels(toSelf()));
+	assert.deepEqual(await submitEnding(fixture, toSelf(), "cancels"), known(toSelf()), "sent again");
+	assert.equal(await comes(fixture, OWNER), "known");
+	assert.equal(await comes(fixture, OTHER, true), "known");
+	assert.deepEqual([fixture.stage(toSelf()), fixture.pool.size], ["CANCELLED", 0]);
+});
+
+scenario("a replacement ends it before it comes, even if that has ended too", async (fixture) => {
+	const later = privateTransaction(DEAR);
+	assert.deepEqual(await submitEnding(fixture, later, "replaces"), accepted(later));
+	assert.equal(await cancelFor(fixture, SENDER, later), "cancelled");
+	await fixture.quiet();
+	fixture.builders.take();
+	assert.equal(await comes(fixture, OWNER), "known");
+	assert.equal((await fixture.store.archived(TX.tx.hash))?.stage, "REPLACED");
+	assert.equal(fixture.pool.size, 0);
+});
+
+const NOT_ENDED: readonly [string, PrivateTransaction, "cancels" | "replaces", PrivateTransaction][] = [
+	["a self-transfer that replaces it is mined", toSelf(), "replaces", TX],
+	["the named one has another nonce", toSelf(), "cancels", privateTransaction({ nonce: 1 })],
+	["a transaction that is no self-transfer cancels nothing", privateTransaction(DEAR), "cancels", TX],
+];
+for (const [name, later, how, ended] of NOT_ENDED) {
+	scenario(`it is an ordinary transaction: ${name}`, async (fixture) => {
+		assert.deepEqual(await submitEnding(fixture, later, how, ended), accepted(later));
+		await fixture.quiet();
+		assert.equal(fixture.stage(later), "BROADCAST");
+	});
+}

@@ -31,7 +31,7 @@ const cancelled = (changed: Partial<Row> = {}): Row => ({
 	...changed,
 });
 
-type Caller = "owner" | "stranger" | "sender";
+type Caller = "owner" | "stranger" | "sender" | "sender softly";
 const LIVE = held("has");
 const BY_FALLBACK = held("absent", "has");
 /**
@@ -120,8 +120,14 @@ const ENDS: readonly (readonly [
 	[LIVE, "rejected", null, "owner", stays(VERDICT)],
 	[held("absent"), null, null, "owner", ended("done")],
 	[held("has", "has"), "done", "done", "owner", ended("done")],
-	[held("has", "has"), "done", "unsure", "owner", ended("done", "fallback")],
-	[held("has", "has"), "unreached", "done", "owner", ended("done", "relay")],
+	[held("has", "has"), "done", "unsure", "owner", ended("unreached", "fallback")],
+	[held("has", "has"), "unreached", "done", "owner", ended("unreached", "relay")],
+	[held("absent", "has"), "unreached", "done", "sender", ended("done", "relay")],
+	[held("has", "given"), "done", "rejected", "owner", ended("unreached", "fallback")],
+	[held("has", "given"), "done", "done", "owner", ended("done")],
+	[held("has", "given"), "done", "done", "sender softly", ended("unreached", "fallback")],
+	[held("has", "has"), "done", "done", "sender softly", ended("done")],
+	[held("has", "later"), "done", "done", "owner", ended("unreached", "fallback")],
 	[held("has", "has"), "rejected", "done", "owner", ended("done")],
 	[held("has", "has"), "rejected", "unsure", "owner", ended(VERDICT, "fallback")],
 	[held("has", "has"), "done", null, "stranger", ended("done", "fallback")],
@@ -136,7 +142,11 @@ describe("the result of a cancel", () => {
 			const outcomes = new Map<UpstreamName, CancelOutcome>();
 			if (relay !== null) outcomes.set("relay", outcome(relay));
 			if (fallback !== null) outcomes.set("fallback", outcome(fallback));
-			const asked = { byRight: who !== "stranger", bySender: who === "sender" };
+			const asked = {
+				byRight: who !== "stranger",
+				bySender: who.startsWith("sender"),
+				isSoft: who.endsWith("softly"),
+			};
 			assert.deepEqual(cancelEnd([row], outcomes, asked), expected);
 		});
 });

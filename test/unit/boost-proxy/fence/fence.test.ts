@@ -1,0 +1,5 @@
+// All orders with one unusual event: some hundreds of runs.
+
+import { describeOrders } from "./orders.ts";
+
+describeOrders(1);
