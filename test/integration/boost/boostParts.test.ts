@@ -93,8 +93,8 @@ describe("what one boost instance has, the other one", () => {
 		const tx = by.sign();
 		await send(one, tx);
 		await bothAreOut();
-		assert.match((await cancel(other, tx)).error?.message ?? "", /cancels it there as soon as possible/);
-		assert.equal((await cancel(one, tx)).result, true, "it is cancelled");
+		for (const boost of [other, one])
+			assert.match((await cancel(boost, tx)).error?.message ?? "", /cancels it there as soon as possible/);
 		for (const boost of [one, other]) assert.equal((await status(boost, tx)).stage, "CANCELLED");
 		assert.equal(await send(one, tx), tx.hash, "the same bytes change nothing");
 		await fixture.recovers();
