@@ -357,7 +357,8 @@ export class ControlModel {
 	#take(tx: SignedTx, asked: Path, soft: boolean, cancels: boolean): void {
 		const before = this.#taken.get(tx.hash);
 		const path = before === undefined ? asked : stricter(before.path, asked);
-		const isSoft = (soft && isNoRevert(asked)) || before?.soft === true;
+		// Requests are over with the end of the transaction, so this one alone counts.
+		const isSoft = soft && isNoRevert(asked);
 		const wasSoft = isSoft || before?.wasSoft === true;
 		const hidden = isHidden(asked) || before?.hidden === true;
 		const isShown = path === "maxbackruns" && !hidden;
