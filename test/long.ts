@@ -1,6 +1,6 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one
 // fails. `--path` and `--replay` repeat a failure, as its report says; `--only
-// control|boost|attacks|slots|scale|rolling|files|alerts` runs one of them, `--minutes N` shortens
+// control|boost|attacks|slots|scale|suspensions|rolling|files|alerts` runs one of them, `--minutes N` shortens
 // boost, attacks and scale, `--write` puts the tables of boost and slots into docs/.
 
 import { readFileSync, writeFileSync } from "node:fs";
@@ -16,6 +16,7 @@ import { longFiles } from "./long/files.ts";
 import { longRolling } from "./long/rolling.ts";
 import { longScale } from "./long/scale.ts";
 import { longSlots } from "./long/slots.ts";
+import { longSuspensions } from "./long/suspensions.ts";
 import { TEST_DATABASE } from "./support/engine.ts";
 import { startPostgres } from "./support/postgresServer.ts";
 
@@ -32,17 +33,19 @@ const COMMAND = {
 		sequences: { type: "string", default: "300" },
 		steps: { type: "string", default: "30" },
 		minutes: { type: "string", default: "10" },
+		suspensions: { type: "string", default: "1000" },
 		only: { type: "string" },
 		write: { type: "boolean", default: false },
 		path: { type: "string" },
 		replay: { type: "string" },
 	},
 	optionsHelp: {
-		seed: "of control, boost and scale, to repeat a run",
+		seed: "of control, boost, scale and suspensions, to repeat a run",
 		sequences: "random sequences of control",
 		steps: "steps of each sequence",
 		minutes: "of boost, attacks and scale",
-		only: "one part: control, boost, attacks, slots, scale, rolling, files or alerts",
+		suspensions: "of suspensions",
+		only: "one part: control, boost, attacks, slots, scale, suspensions, rolling, files or alerts",
 		write: "puts the tables of boost and slots into docs/benchmarks.md and docs/searchers.md",
 		path: "with --seed and --replay: a failure of control, as its report says",
 		replay: "see --path",
@@ -77,6 +80,8 @@ const boost = () => {
 const slots = () => longSlots({ say, write: writeTo("docs/searchers.md", "slots") });
 const attacks = () => longAttacks({ minutes: Number(values.minutes), say });
 const scale = () => longScale({ seed: Number(values.seed), minutes: Number(values.minutes), say });
+const suspensions = () =>
+	longSuspensions({ seed: Number(values.seed), suspensions: Number(values.suspensions), say });
 const rolling = () => longRolling(say);
 const files = () => longFiles(say);
 const alerts = () => longAlerts(say);
@@ -86,12 +91,13 @@ const parts = Object.entries({
 	attacks,
 	slots,
 	scale,
+	suspensions,
 	rolling,
 	files,
 	alerts,
 }).filter(([name]) => only === undefined || name === only);
 if (parts.length === 0)
-	throw new Error("--only is control, boost, attacks, slots, scale, rolling, files or alerts");
+	throw new Error("--only is control, boost, attacks, slots, scale, suspensions, rolling, files or alerts");
 // One for all parts, so that it can be stopped: it would keep this process alive.
 const postgres = await startPostgres({ connections: 200 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();

@@ -1,6 +1,6 @@
 // The long forms of `npm run test:long`: the control model, kills behind boost, all attacks at
-// once, a rolling restart, ten minutes of faults of every kind, and each alert. A failure prints
-// the seed that repeats it.
+// once, a rolling restart, ten minutes of faults of every kind, suspensions, and each alert. A
+// failure prints the seed that repeats it.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -10,6 +10,7 @@ import { killAndRestart } from "./boost.ts";
 import { longControl } from "./control.ts";
 import { longRolling } from "./rolling.ts";
 import { longScale } from "./scale.ts";
+import { longSuspensions } from "./suspensions.ts";
 
 type Say = (line: string) => void;
 
@@ -40,6 +41,9 @@ test("three relays are restarted one after another under 10,000 searchers", (t) 
 
 test("kills, cuts, suspensions and a lost database break no promise of three relays and two boost instances in ten minutes", (t) =>
 	holds(t, (say) => longScale({ seed, minutes: 10, say })));
+
+test("nothing is sent that was cancelled while boost was suspended at random", (t) =>
+	holds(t, (say) => longSuspensions({ seed, suspensions: 60, say })));
 
 test("each alert fires in its state, and ceases after it", async (t) => {
 	if (!hasPrometheus()) return t.skip("prometheus is not installed here");
