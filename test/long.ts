@@ -1,7 +1,7 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one
-// fails. `--path` and `--replay` repeat a failure, as its report says; `--only
-// control|boost|attacks|slots|scale|suspensions|rolling|files|alerts` runs one of them, `--minutes N` shortens
-// boost, attacks and scale, `--write` puts the tables of boost and slots into docs/.
+// fails. `--path` and `--replay` repeat a failure, as its report says; `--only NAME` runs one of
+// them, `--minutes N` shortens boost, attacks and scale, `--write` puts the tables of boost and
+// slots into docs/.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,6 +1,6 @@
-// Suspends a boost instance at random moments, for milliseconds to seconds, while clients submit and
-// cancel over a line on which requests overtake each other. Nothing that was cancelled with `true`
-// may go to a builder afterwards.
+// Suspends a boost instance at random moments, for milliseconds to seconds, while clients submit
+// and cancel over a line on which requests overtake each other. Nothing that was cancelled with
+// `true` may go to a builder afterwards.
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { pause, systemClock } from "../../shared/clock.ts";

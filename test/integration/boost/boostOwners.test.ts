@@ -77,8 +77,8 @@ async function assertLives(tx: Signed): Promise<void> {
 
 /**
  * Each of the two takes it back, and only then it is over, with the refund for nobody but the
- * sender. `isFallbackOut`: the fallback has it and does not answer, so the end is not sure before it
- * is back.
+ * sender. `isFallbackOut`: the fallback has it and does not answer, so the end is not sure before
+ * it is back.
  */
 async function assertEndsByBoth(tx: Signed, first: Env, second: Env, isFallbackOut = false): Promise<void> {
 	assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
