@@ -48,6 +48,8 @@ export type RelayProcess = LaunchedRelay & {
 	readonly client: RelayClient;
 };
 
+/** As in the Procfile: it decides the memory. */
+const YOUNG = "--max-semi-space-size=32";
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** Maximum characters kept of a process's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
@@ -64,7 +66,7 @@ export class LaunchedRelay {
 	constructor(options: RelayProcessOptions) {
 		const { PATH = "", HOME = "", TMPDIR = "/tmp" } = process.env;
 		const { line, entry = "relay/main.ts", args = [], under, uid } = options;
-		const own = [process.execPath, ...process.execArgv, entry, ...args];
+		const own = [process.execPath, ...process.execArgv, YOUNG, entry, ...args];
 		const command = line === undefined ? own : ["/bin/sh", "-c", line];
 		const limited = under === undefined ? [] : ["bash", "-c", `${under}; exec "$@"`, "limited"];
 		this.#child = spawn("/bin/sh", ["-c", SUPERVISED, ...limited, ...command], {
