@@ -199,7 +199,6 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 	const status: Route = {
 		path: "/tx/{hash}",
 		// While the relay is unavailable, each may cause requests to a rate-limited third party.
-		weight: 1,
 		handle: refusable(async ({ params, address }) => {
 			const hash = parseHash(params.hash ?? "");
 			if (hash === null) return NO_HASH;
@@ -214,7 +213,6 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 	};
 	const journal: Route = {
 		path: "/tx/{hash}/journal",
-		weight: 1,
 		handle: refusable(async ({ params, address }) => {
 			const hash = parseHash(params.hash ?? "");
 			if (hash === null) return NO_HASH;

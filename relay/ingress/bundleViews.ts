@@ -50,7 +50,7 @@ export function bundleRoute({ bundles, verifySignature, verifyRead }: BundleRout
 		const record = bundles.bundle(reader, hash);
 		return record === null ? NOT_FOUND : jsonAnswer(200, bundleView(record));
 	};
-	return { path: "/bundle/{hash}", weight: 1, handle };
+	return { path: "/bundle/{hash}", handle };
 }
 
 /** The answer of `GET /bundle/{hash}`. */

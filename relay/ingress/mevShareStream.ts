@@ -34,7 +34,6 @@ export function mevShareStream({ subscriptions, streams }: MevShareStreamDepende
 	const make = (_id: string, results: Results): LaterMessages => new FeedEvents(results, eventTexts(results));
 	return {
 		path: MEV_SHARE,
-		weight: 1,
 		handle: ({ address }) =>
 			streams.answer(address, {
 				begin(write) {

@@ -135,7 +135,6 @@ export function totalsRoute({ refunds, clock }: RefundRouteDependencies): Route 
 	let until = 0;
 	return {
 		path: "/totals",
-		weight: 1,
 		handle() {
 			const now = clock.monotonic();
 			if (shown === null || now >= until) {

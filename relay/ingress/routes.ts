@@ -54,9 +54,9 @@ export function recordRoutes(dependencies: RecordRouteDependencies): readonly Ro
 const RECORD_PATHS: readonly Pick<Route, "path" | "weight">[] = [
 	{ path: "/tx/{hash}" },
 	{ path: "/tx/{hash}/events" },
-	{ path: "/bundle/{hash}", weight: 1 },
+	{ path: "/bundle/{hash}" },
 	{ path: "/refunds/{address}", weight: REFUNDS_WEIGHT },
-	{ path: "/totals", weight: 1 },
+	{ path: "/totals" },
 	...HISTORY_PATHS,
 ];
 

@@ -35,6 +35,8 @@ interface OpsRoutesDependencies {
 	readonly log: Logger;
 }
 
+/** A balancer may have the address of clients, and must not remove a process for their requests. */
+const PROBED = { isAlwaysAnswered: true } as const;
 /** A slower check counts as failed. */
 const CHECK_MS = 2_000;
 
@@ -57,8 +59,9 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 	};
 
 	return [
-		{ path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
+		{ ...PROBED, path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
 		{
+			...PROBED,
 			path: "/readyz",
 			handle: async () => {
 				running ??= Promise.all(checks.map(runCheck)).finally(() => {

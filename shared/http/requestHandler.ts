@@ -41,6 +41,7 @@ import {
 	type RequestProxy,
 	type RouteMatch,
 	type RouterOptions,
+	type Routing,
 } from "./routes.ts";
 import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
@@ -72,7 +73,7 @@ export interface RequestHandlerDependencies {
 	/** Proxies requests that match no route, except preflights; if absent they get 404. */
 	readonly proxy?: RequestProxy;
 	readonly readAddress: ReadAddress;
-	/** Limits routes that have a cost. */
+	/** Charges each request, except calls and proxied requests, which others charge. */
 	readonly limiter?: RateLimiter;
 	/** Common counter of unread bytes. Pass it if other servers or websockets use it too. */
 	readonly unread?: UnreadBytes;
@@ -185,12 +186,14 @@ export class RequestHandler {
 		this.#open += 1;
 		response.on("close", () => this.end(exchange));
 		const routing = this.#route(request, target.path);
+		const wait = this.#charge(routing, exchange);
 		const refusal = this.#options.refuse?.(from) ?? null;
 		if (refusal !== null) this.#answerUnread(exchange, refusal);
 		else if (isOverLimit)
 			this.#answerUnread(exchange, tooManyRequestsAnswer(request, this.connections.maxPerClient));
 		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
 			this.#answerUnread(exchange, busyAnswer(request));
+		else if (wait > 0) this.#answerUnread(exchange, rateLimitedAnswer(wait));
 		else if (routing.kind === "rpc") this.#readPost(exchange);
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "proxy") this.#proxy(exchange);
@@ -221,14 +224,19 @@ export class RequestHandler {
 		if (next !== undefined) this.handle(...next);
 	}
 
+	/** Charges a request. Returns the ms until its client may make it; 0: it is served. */
+	#charge(routing: Routing, { from, request }: Exchange): number {
+		const { limiter } = this.#dependencies;
+		if (limiter === undefined || routing.kind === "rpc" || routing.kind === "proxy") return 0;
+		const { weight = 1, isAlwaysAnswered = false } = routing.kind === "route" ? routing.route : {};
+		// Without its preflight a page could not read the refusal.
+		if (!isAlwaysAnswered && request.method !== "OPTIONS") return limiter.takeFrom(from, weight);
+		limiter.charge(from, weight);
+		return 0;
+	}
+
 	#serve(exchange: Exchange, { route, params }: RouteMatch): void {
-		const { limiter, log, clock } = this.#dependencies;
-		const { weight } = route;
-		const wait = weight === undefined ? 0 : (limiter?.takeFrom(exchange.from, weight) ?? 0);
-		if (wait > 0) {
-			this.#answerUnread(exchange, rateLimitedAnswer(wait));
-			return;
-		}
+		const { log, clock } = this.#dependencies;
 		const { path, search } = exchange.target;
 		const { headers } = exchange.request;
 		const { address } = exchange.from;
@@ -337,6 +345,7 @@ export class RequestHandler {
 		const tooLarge = this.#tooLarge;
 		const fault = checkPost(request, maxBytes, tooLarge) ?? this.#checkLarge(exchange);
 		if (fault !== null) {
+			this.#dependencies.limiter?.charge(from, 1);
 			this.#refuse(exchange, fault);
 			return;
 		}

@@ -34,8 +34,10 @@ export interface Route {
 	readonly path: string;
 	/** Default GET, which includes HEAD. */
 	readonly verb?: "GET" | "POST";
-	/** Cost of a request in the client's rate limit. 0 (default): not limited. */
+	/** Cost of a request in the client's rate limit. Default 1. */
 	readonly weight?: number;
+	/** Whether it is answered over the rate limit, too. It has its cost all the same. */
+	readonly isAlwaysAnswered?: true;
 	/** A thrown error becomes a 500 without details. */
 	handle(request: RouteRequest): Promise<HttpAnswer> | HttpAnswer;
 }
@@ -49,7 +51,7 @@ export interface RouteMatch {
  * How a request is handled: as JSON-RPC by the POST handler, by a route, by the proxy, or with a
  * fixed answer.
  */
-type Routing =
+export type Routing =
 	| { readonly kind: "rpc" }
 	| ({ readonly kind: "route" } & RouteMatch)
 	| { readonly kind: "proxy" }

@@ -109,7 +109,7 @@ const TEST_ROUTES: readonly Route[] = [
 			body: JSON.stringify({ path, params, query: Object.fromEntries(query), address }),
 		}),
 	},
-	{ path: "/weighed", weight: 1, handle: () => ({ status: 200, body: "{}" }) },
+	{ path: "/weighed", handle: () => ({ status: 200, body: "{}" }) },
 	{
 		path: "/fault",
 		handle: () => {

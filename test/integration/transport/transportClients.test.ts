@@ -170,7 +170,7 @@ test("over the rate limit: 429, -32005 and Retry-After, until there is allowance
 		assert.equal(route.status, 429);
 		assert.equal(route.headers.get("retry-after"), "1");
 		assert.deepEqual(await route.json(), { error: "limit exceeded: try again in 1 s" });
-		assert.equal((await fetch(`${url}/livez`)).status, 200, "what has no weight is not limited");
+		assert.equal((await fetch(`${url}/livez`)).status, 200, "balancers are always answered");
 		assert.equal(
 			(await post(url, echo, { "x-forwarded-for": "192.0.2.9" })).status,
 			200,
@@ -298,3 +298,34 @@ test("websockets can have a port of their own", () =>
 		await own.stop();
 		assert.equal((await client.closed()).code, 1012);
 	}));
+
+/**
+ * Requests that are no calls, with their status. `always`: they get it over the rate limit, too.
+ */
+const COSTLY: readonly (readonly [verb: string, path: string, status: number, always: boolean])[] = [
+	["GET", "/weighed", 200, false],
+	["HEAD", "/weighed", 200, false],
+	["GET", "/livez", 200, true],
+	["GET", "/readyz", 200, true],
+	["GET", "/nowhere", 404, false],
+	["DELETE", "/weighed", 405, false],
+	["OPTIONS", "/weighed", 204, true],
+	["OPTIONS", "/fast", 204, true],
+	["PUT", "/fast", 405, false],
+];
+for (const [verb, path, status, always] of COSTLY) {
+	test(`${verb} ${path} has a cost, pipelined or not`, () =>
+		withTransport({ rps: 1, clock: new ManualClock() }, async ({ port, url }) => {
+			const connection = await RawConnection.open(port);
+			const answer = async () => (await connection.answer(verb === "HEAD")).status;
+			const request = requestText(verb, path);
+			connection.write(Buffer.concat(Array(5).fill(request)));
+			for (let i = 0; i < 5; i += 1) assert.equal(await answer(), status, `${i}`);
+			for (let i = 5; i < 11; i += 1) {
+				connection.write(request);
+				assert.equal(await answer(), i < 10 || always ? status : 429, `${i}`);
+			}
+			connection.destroy();
+			assert.equal((await post(url, entry("test_echo", ["x"]))).status, 429, "nor is a call free now");
+		}));
+}
