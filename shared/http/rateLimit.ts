@@ -10,6 +10,7 @@ import type { CallLimiter } from "../jsonrpc/dispatch.ts";
 import type { ReceivedCall } from "../jsonrpc/envelope.ts";
 import { recentlyUsed } from "../recentlyUsed.ts";
 import type { CallContext, RequestLife } from "./callContext.ts";
+import type { RequestCost } from "./routes.ts";
 
 interface RateLimitOptions {
 	/** Cost per second for each client. 0: no limit. */
@@ -84,6 +85,17 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		const wait = this.#wait(bucket, weight);
 		if (wait === 0) bucket.tokens -= weight;
 		return wait;
+	}
+
+	/**
+	 * Charges a request. Returns the ms until its client may make it; 0: it is served. Null is
+	 * charged elsewhere.
+	 */
+	takeRequest(client: Limited, cost: RequestCost | null): number {
+		if (cost === null) return 0;
+		if (!cost.isWaived) return this.takeFrom(client, cost.weight);
+		this.charge(client, cost.weight);
+		return 0;
 	}
 
 	/**

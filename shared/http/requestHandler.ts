@@ -36,12 +36,12 @@ import {
 import type { Exchange, OpenConnection } from "./openConnection.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import {
+	costOf,
 	createRouter,
 	type PostHandler,
 	type RequestProxy,
 	type RouteMatch,
 	type RouterOptions,
-	type Routing,
 } from "./routes.ts";
 import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
@@ -186,7 +186,7 @@ export class RequestHandler {
 		this.#open += 1;
 		response.on("close", () => this.end(exchange));
 		const routing = this.#route(request, target.path);
-		const wait = this.#charge(routing, exchange);
+		const wait = this.#dependencies.limiter?.takeRequest(from, costOf(routing, request)) ?? 0;
 		const refusal = this.#options.refuse?.(from) ?? null;
 		if (refusal !== null) this.#answerUnread(exchange, refusal);
 		else if (isOverLimit)
@@ -222,17 +222,6 @@ export class RequestHandler {
 	#goOn(connection: OpenConnection): void {
 		const next = connection.exchange === null ? connection.next() : undefined;
 		if (next !== undefined) this.handle(...next);
-	}
-
-	/** Charges a request. Returns the ms until its client may make it; 0: it is served. */
-	#charge(routing: Routing, { from, request }: Exchange): number {
-		const { limiter } = this.#dependencies;
-		if (limiter === undefined || routing.kind === "rpc" || routing.kind === "proxy") return 0;
-		const { weight = 1, isAlwaysAnswered = false } = routing.kind === "route" ? routing.route : {};
-		// Without its preflight a page could not read the refusal.
-		if (!isAlwaysAnswered && request.method !== "OPTIONS") return limiter.takeFrom(from, weight);
-		limiter.charge(from, weight);
-		return 0;
 	}
 
 	#serve(exchange: Exchange, { route, params }: RouteMatch): void {

@@ -57,6 +57,20 @@ export type Routing =
 	| { readonly kind: "proxy" }
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
+/** The cost of a request that is no call. `isWaived`: it is answered over the rate limit, too. */
+export interface RequestCost {
+	readonly weight: number;
+	readonly isWaived: boolean;
+}
+
+/** Null for calls and proxied requests: others charge them. */
+export function costOf(routing: Routing, { method }: RequestHead): RequestCost | null {
+	if (routing.kind === "rpc" || routing.kind === "proxy") return null;
+	const { weight = 1, isAlwaysAnswered = false } = routing.kind === "route" ? routing.route : {};
+	// Without its preflight a page could not read the refusal.
+	return { weight, isWaived: isAlwaysAnswered || method === "OPTIONS" };
+}
+
 /** The allowed headers for a preflight that names none. */
 const USUAL_HEADERS =
 	"Content-Type, X-Flashbots-Signature, X-Leeward-Signature, X-Flashbots-Origin, X-Request-Id";

@@ -4,12 +4,15 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import pg from "pg";
+import { systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
 import { isWritten, opened, openedNext, put, wired } from "../support/postgresStores.ts";
 import { StorePlaces } from "../support/storeEngines.ts";
 import { until } from "../support/until.ts";
 
+/** How long a lease lasts without renewal, in ms. */
+const TTL_MS = 600;
 const places = new StorePlaces();
 let server: PostgresServer;
 before(async () => {
@@ -54,6 +57,27 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 	const { number: term } = holder.term ?? {};
 	assert.deepEqual(lines, [["another process took over the store", { store: "relay", term }]]);
 	assert.equal(`${await next.get("mine")}`, "1");
+});
+
+test("a holder keeps the store while a write hangs for longer than its time", async (t) => {
+	const { kv, url } = await wired(t, server);
+	await kv.close();
+	const holder = await opened(t, url, { ttlMs: TTL_MS });
+	const other = new pg.Client({ connectionString: url });
+	await other.connect();
+	try {
+		// Each write locks this row until its commit.
+		await other.query("BEGIN");
+		await other.query("UPDATE leeward_holder SET seq = seq WHERE store = 'relay'");
+		const begun = systemClock.monotonic();
+		await until("its time would be over", () => {
+			assert.equal(holder.isHeld, true);
+			return systemClock.monotonic() - begun > 3 * TTL_MS;
+		});
+	} finally {
+		await other.end();
+	}
+	await holder.write([put("mine", "1")]);
 });
 
 test("a holder that is cut off does not say that what the next one has stored is unknown", async (t) => {

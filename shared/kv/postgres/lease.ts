@@ -75,20 +75,24 @@ const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' ||
  * restored, or after the promotion of a standby that lacked the last term's commit.
  */
 export const TERM = "(epoch || ' ' || secret)";
-const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until, address, secret)
-	VALUES ($1, 1, 0, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond', $3, $4)
-	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, seq = 0, pid = excluded.pid, until = excluded.until,
-		address = excluded.address, secret = excluded.secret
-	RETURNING epoch`;
-const KEEP = `UPDATE leeward_holder
-	SET pid = pg_backend_pid(), until = clock_timestamp() + $3 * interval '1 millisecond'
-	WHERE store = $1 AND ${TERM} = $2 RETURNING epoch`;
+const TAKE = `WITH taken AS (INSERT INTO leeward_holder AS h (store, epoch, seq, address, secret)
+		VALUES ($1, 1, 0, $3, $4)
+		ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, seq = 0,
+			address = excluded.address, secret = excluded.secret
+		RETURNING epoch),
+	lease AS (INSERT INTO leeward_lease (store, until)
+		VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond')
+		ON CONFLICT (store) DO UPDATE SET until = excluded.until)
+	SELECT epoch FROM taken`;
+/** Reads the row of the term without a lock, since writes lock it. */
+const KEEP = `UPDATE leeward_lease l SET until = clock_timestamp() + $3 * interval '1 millisecond'
+	FROM leeward_holder h WHERE l.store = $1 AND h.store = l.store AND ${TERM} = $2 RETURNING epoch`;
 const CHECK = `SELECT epoch FROM leeward_holder WHERE store = $1 AND ${TERM} = $2`;
 /**
  * Ends the session of a holder whose lease has expired. While its process is suspended, that
  * session keeps the lock.
  */
-const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_locks l
+const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_lease h, pg_locks l
 	JOIN pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()
 	WHERE h.store = $2 AND h.until < clock_timestamp()
 	AND l.locktype = 'advisory' AND l.granted AND l.database = a.datid AND l.classid = $1

@@ -34,7 +34,7 @@ const MOVE_MS = 5_000;
 
 /** `until` is -infinity for an empty part, and long past for a part that was left in order. */
 const OTHERS = `SELECT store, until < clock_timestamp() - $3 * interval '1 millisecond' AS left
-	FROM leeward_holder WHERE (store = $2 OR store LIKE $2 || '/%') AND store <> $1 AND isfinite(until)`;
+	FROM leeward_lease WHERE (store = $2 OR store LIKE $2 || '/%') AND store <> $1 AND isfinite(until)`;
 /** $1: the own part, $2: the whole store's name, $3: keys of the other parts. */
 const OF_KEYS = `UNION ALL SELECT s.store, s.key, s.value, s.sender FROM leeward_holder h
 	JOIN leeward_store s ON s.store = h.store AND s.key = ANY($3::text[])
@@ -61,7 +61,8 @@ const MOVE = `WITH terms AS MATERIALIZED (
 		RETURNING s.key)
 	SELECT (SELECT count(*)::integer FROM terms) AS terms, array(SELECT key FROM leeward_store
 		WHERE store = $1 AND key = ANY($5::text[]) AND key NOT IN (SELECT key FROM moved)) AS left`;
-const LEAVE = `UPDATE leeward_holder SET until = $3::timestamptz WHERE store = $1 AND ${TERM} = $2`;
+const LEAVE = `UPDATE leeward_lease l SET until = $3::timestamptz
+	FROM leeward_holder h WHERE l.store = $1 AND h.store = l.store AND ${TERM} = $2`;
 const WISHES = "SELECT sender, taker, term FROM leeward_wish WHERE store = $1";
 const WISH = `WITH wished AS (INSERT INTO leeward_wish (store, sender, taker, term)
 		SELECT s, $2, $3, $4 FROM unnest($1::text[]) AS t(s)

@@ -22,13 +22,15 @@ CREATE TABLE leeward_holder (
 	epoch bigint NOT NULL,
 	-- Of its last write. One that was given up may still arrive: behind a later one it changes nothing.
 	seq bigint NOT NULL,
-	-- Of the session that holds the store's lock.
-	pid integer NOT NULL,
-	-- A holder that has not said anything for so long is gone.
-	until timestamptz NOT NULL,
 	-- Where it is reached by those that do not hold the store, and what they show it. Null: by nobody.
 	address text,
 	secret text
+);
+
+-- How long the holder has the store without a renewal. Apart from the row that each write locks, so that no renewal waits for a write.
+CREATE TABLE leeward_lease (
+	store text PRIMARY KEY,
+	until timestamptz NOT NULL
 );
 
 -- What the process of one part (the taker, in its term) wants of another one's.
