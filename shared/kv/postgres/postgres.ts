@@ -299,10 +299,8 @@ export function commitDeadline({
 const TABLES = new URL("./tables.sql", import.meta.url);
 /** The advisory lock while tables are made: an arbitrary number. */
 const LOCK = 7_133_519_024;
-/**
- * Versions before formats were marked had tables with other columns, and this table beside them.
- */
-const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_migrations') IS NOT NULL AS old`;
+/** Earlier versions had no separate table of leases. */
+const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_lease') IS NOT NULL AS leases`;
 
 /**
  * Makes the tables in a new database, and returns whether it is one. Throws {@link
@@ -313,9 +311,9 @@ async function makeTables(database: Database): Promise<boolean> {
 	try {
 		await client.query("BEGIN");
 		await client.query({ text: "SELECT pg_advisory_xact_lock($1)", values: [LOCK] });
-		const { rows } = await client.query<{ made: boolean; old: boolean }>(STATE);
-		if (rows[0]?.old === true) throw new OtherFormatError();
+		const { rows } = await client.query<{ made: boolean; leases: boolean }>(STATE);
 		const isNew = rows[0]?.made !== true;
+		if (!isNew && rows[0]?.leases !== true) throw new OtherFormatError();
 		if (isNew) await client.query(readFileSync(TABLES, "utf8"));
 		await client.query("COMMIT");
 		client.release();
