@@ -294,13 +294,13 @@ class Edge {
 			this.#answer(errorMessage(id, thrown, weight));
 		};
 		const succeed = (result: unknown, life: ClientLife): unknown => {
-			if (!(result instanceof AnswerLater)) return this.#answerCall(id, resultMessage(id, result, weight));
+			if (!(result instanceof AnswerLater)) return this.#answerCall(id, result, weight);
 			this.#answer(laterMessage(id, weight));
 			weight = 0;
 			this.#lives.set(id, life);
 			return result
 				.finish(LATER_MS)
-				.then((last) => this.#answerCall(id, resultMessage(id, last, 0)))
+				.then((last) => this.#answerCall(id, last, 0))
 				.finally(() => this.#lives.delete(id));
 		};
 		try {
@@ -366,9 +366,10 @@ class Edge {
 	}
 
 	/** Sends the answer to a client's call. If it is long, the edge reads it in pieces. */
-	#answerCall(id: number, text: string): void {
+	#answerCall(id: number, result: unknown, weight: number): void {
+		const text = resultMessage(id, result, weight);
 		if (text.length <= PIECE_CHARS) this.#answer(text);
-		else if (this.#longChars + text.length > MAX_LONG_CHARS) this.#answer(errorMessage(id, TOO_LONG, 0));
+		else if (this.#longChars + text.length > MAX_LONG_CHARS) this.#answer(errorMessage(id, TOO_LONG, weight));
 		else {
 			this.#long.set(id, { text, at: 0 });
 			this.#longChars += text.length;

@@ -359,13 +359,17 @@ test("large answers are read one piece at a time, clients in turn", async (t) =>
 
 test("more large answers than 64 MiB at once are refused, and later ones are answered", async (t) => {
 	const large = "f".repeat(20 * MIB);
-	const { holder } = await startCore(t, async () => large);
-	const { core } = await startEdge(t, holder);
+	const { holder } = await startCore(t, async (_method, _params, { client }, charge) => {
+		charge(client, 3);
+		return large;
+	});
+	const { core, charges } = await startEdge(t, holder);
 	const ask = async (): Promise<unknown> => core.run(METHOD, [], CONTEXT);
 	const answers = await Promise.allSettled([ask(), ask(), ask(), ask()]);
 	const refused = answers.filter(({ status }) => status === "rejected");
 	assert.equal(refused.length, 1);
 	assert.match(String((refused[0] as PromiseRejectedResult).reason), /too many large answers/);
+	assert.deepEqual(charges, [3, 3, 3, 3], "a refused one costs as much");
 	assert.equal(await ask(), large);
 });
 
