@@ -233,7 +233,7 @@ export class Sender {
 			const options = { deadlineMs, caller };
 			const delivery = owner.cancelled ? null : await relay.deliver(sendable(row, raw, relay), options);
 			const isOver = owner.cancelled
-				? await this.#cancelAs(relay, row, caller, deadlineMs)
+				? await this.#cancelAs(relay, row, caller, deadlineMs, false)
 				: delivery?.kind === "acknowledged" ||
 					(delivery?.kind === "rejected" && isFinalVerdict(delivery.error));
 			if (isOver) continue;
@@ -288,9 +288,17 @@ export class Sender {
 		return true;
 	}
 
-	async #cancelAs(upstream: Upstream, row: Row, caller: Caller | null, deadlineMs: number): Promise<boolean> {
+	/** `hasEnded`: for all owners. Otherwise an upstream that does not have it keeps no end. */
+	async #cancelAs(
+		upstream: Upstream,
+		row: Row,
+		caller: Caller | null,
+		deadlineMs: number,
+		hasEnded = true,
+	): Promise<boolean> {
 		const { hash, path } = row;
-		const options = { deadlineMs, caller, path, ends: ended("cancels", row) };
+		const ends = hasEnded ? ended("cancels", row) : undefined;
+		const options = { deadlineMs, caller, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}

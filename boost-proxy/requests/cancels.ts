@@ -138,13 +138,13 @@ export class Cancels {
 	 * transaction any more. Throws RpcError `rejected` if others still want it.
 	 */
 	async #takesBackOne(row: Row, state: RequestState): Promise<boolean> {
-		const { rows, reconciler } = this.#dependencies;
+		const { rows } = this.#dependencies;
 		const { hash } = row;
 		const own = ownAddress(state.caller) ?? "";
 		rows.change(hash, beginRequest);
 		try {
 			const isHeld = isHolder(row.at.relay);
-			const outcome = isHeld ? this.#checked(await reconciler.cancelAtRelay(hash, row, state), row) : null;
+			const outcome = isHeld ? await this.#takenBackAtRelay(row, state) : null;
 			if (outcome?.kind === "rejected") throw verdictError(outcome.error);
 			const isReported = outcome === null || (outcome.kind === "done" && !row.ownersPending);
 			rows.changeLive(hash, (one) => takeBackWish(one, own, isReported));
@@ -225,6 +225,17 @@ export class Cancels {
 		} finally {
 			change((row) => endRequest(row));
 		}
+	}
+
+	/**
+	 * Withdraws one of several requests at the relay. A relay that does not have the transaction
+	 * keeps no record of an end, since the other owners want it.
+	 */
+	async #takenBackAtRelay(row: Row, state: RequestState): Promise<CancelOutcome> {
+		const answer = await this.#dependencies.reconciler.cancelAtRelay(row.hash, null, state);
+		const outcome = this.#checked(answer, row);
+		const isUnknown = outcome.kind === "rejected" && (await this.#stageAtRelay(row, state)) === null;
+		return isUnknown ? { kind: "done", isStillWanted: true } : outcome;
 	}
 
 	/**

@@ -136,6 +136,25 @@ scenario(
 	},
 );
 
+scenario(
+	"one of two owners takes it back while the relay has lost it: the relay keeps no end, and the other one's goes on",
+	async (fixture) => {
+		const { relay, journal, submissions, request } = fixture;
+		await held(fixture, "relay");
+		await submissions.submit(ONE.raw, request(STRANGER));
+		relay.answers = [NOT_FOUND, { result: [{ hash: HASH, status: "UNKNOWN", stage: null }] }];
+		await assert.rejects(cancel(fixture), /another address that submitted it still wants it/);
+		assert.deepEqual(
+			relay.called.map(({ headers }) => headers["x-boost-ends"]),
+			[undefined, undefined],
+		);
+		assert.deepEqual(journal.get(HASH)?.holders, ["relay"]);
+		relay.answers = [YES];
+		assert.equal(await cancel(fixture, STRANGER), true);
+		assert.match(relay.called.at(-1)?.headers["x-boost-ends"] ?? "", /^cancels /, "it has ended for all");
+	},
+);
+
 for (const [relay, relayKnowsClient, heard] of [
 	[
 		"does not believe boost about clients",
