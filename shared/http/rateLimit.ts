@@ -10,7 +10,6 @@ import type { CallLimiter } from "../jsonrpc/dispatch.ts";
 import type { ReceivedCall } from "../jsonrpc/envelope.ts";
 import { recentlyUsed } from "../recentlyUsed.ts";
 import type { CallContext, RequestLife } from "./callContext.ts";
-import type { RequestCost } from "./routes.ts";
 
 interface RateLimitOptions {
 	/** Cost per second for each client. 0: no limit. */
@@ -35,6 +34,12 @@ const BYTES_OF_WEIGHT = 16 * 1024;
 const FREE_POLL_MS = 1_000;
 const MAX_CLIENTS = 50_000;
 const NO_LIMIT = 1e12;
+
+/** The cost of a request that is no call. `isWaived`: it is answered over the limit, too. */
+export interface RequestCost {
+	readonly weight: number;
+	readonly isWaived: boolean;
+}
 
 interface Bucket {
 	tokens: number;

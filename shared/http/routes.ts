@@ -15,7 +15,7 @@ import {
 	type PageFinder,
 	type RequestHead,
 } from "./messages.ts";
-import type { RateLimiter } from "./rateLimit.ts";
+import type { RateLimiter, RequestCost } from "./rateLimit.ts";
 
 /** A GET or HEAD request, or a POST whose body is not read. */
 export interface RouteRequest {
@@ -57,13 +57,7 @@ export type Routing =
 	| { readonly kind: "proxy" }
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
-/** The cost of a request that is no call. `isWaived`: it is answered over the rate limit, too. */
-export interface RequestCost {
-	readonly weight: number;
-	readonly isWaived: boolean;
-}
-
-/** Null for calls and proxied requests: others charge them. */
+/** The cost of a request. Null for calls and proxied requests: others charge them. */
 export function costOf(routing: Routing, { method }: RequestHead): RequestCost | null {
 	if (routing.kind === "rpc" || routing.kind === "proxy") return null;
 	const { weight = 1, isAlwaysAnswered = false } = routing.kind === "route" ? routing.route : {};
