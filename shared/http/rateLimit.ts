@@ -34,6 +34,8 @@ const BYTES_OF_WEIGHT = 16 * 1024;
 const FREE_POLL_MS = 1_000;
 const MAX_CLIENTS = 50_000;
 const NO_LIMIT = 1e12;
+/** Precedes the address whose bucket for waived requests is meant. */
+const WAIVED = "waived ";
 
 /** The cost of a request that is no call. `isWaived`: it is answered over the limit, too. */
 export interface RequestCost {
@@ -94,12 +96,14 @@ export class RateLimiter implements CallLimiter<CallContext> {
 
 	/**
 	 * Charges a request. Returns the ms until its client may make it; 0: it is served. Null is
-	 * charged elsewhere.
+	 * charged elsewhere. A waived one uses a bucket of its own first, so that probes leave a client
+	 * its calls.
 	 */
 	takeRequest(client: Limited, cost: RequestCost | null): number {
 		if (cost === null) return 0;
-		if (!cost.isWaived) return this.takeFrom(client, cost.weight);
-		this.charge(client, cost.weight);
+		const { weight, isWaived } = cost;
+		if (!isWaived) return this.takeFrom(client, weight);
+		if (this.takeFrom({ address: WAIVED + client.address }, weight) > 0) this.charge(client, weight);
 		return 0;
 	}
 

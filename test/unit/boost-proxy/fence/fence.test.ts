@@ -1,4 +1,4 @@
-// All orders with one unusual event: some hundreds of runs.
+// Properties of all orders of events with one unusual event: some hundreds of runs.
 
 import { describeOrders } from "./orders.ts";
 

@@ -116,6 +116,6 @@ test("who asks for lists of refunds has it in his rate limit as reads of logs ar
 		() => null,
 		() => Promise.reject(new Error("not asked")),
 	);
-	const weights = new Map(routes.map(({ path, weight }) => [path, weight]));
+	const weights = new Map(routes.map(({ path, weight = 1 }) => [path, weight]));
 	assert.deepEqual([weights.get("/refunds/{address}"), weights.get("/totals")], [10, 1]);
 });
