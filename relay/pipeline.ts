@@ -2,7 +2,7 @@
 // does the rest after the response. A cancel comes by hash, or as a self-transfer if soft
 // cancellations were requested.
 
-import { type CarriedTransaction, clientOf, type EndsTransaction } from "../shared/client.ts";
+import { type CarriedTransaction, clientOf, type EndsTransactions } from "../shared/client.ts";
 import type { Clock } from "../shared/clock.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import type { SignatureWork } from "../shared/ethereum/signatureWork.ts";
@@ -147,11 +147,7 @@ export class Pipeline {
 		if (!verdict.ok) return rejectedWith(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return this.#join(tx, submission);
-		const outcome = await this.#add(verdict.tx, submission, verdict.account, known === "readmit");
-		if (outcome.outcome !== "accepted") return outcome;
-		const replaced = await this.#unseen("replaces", tx, submission);
-		if (replaced !== null) await transactions.changes.replaceUnseen(replaced, tx.hash);
-		return outcome;
+		return this.#add(verdict.tx, submission, verdict.account, known === "readmit");
 	}
 
 	/** Like `admit`, and converts blobs to the form that the next block accepts. */
@@ -227,7 +223,8 @@ export class Pipeline {
 		const past = isResubmitted ? await transactions.record(tx.hash) : null;
 		const owners = past === null ? [] : pastOwners(past.owners, past.endedBy);
 		const transaction = this.#owned(tx, submission, owners);
-		return transactions.changes.add(transaction, account, isResubmitted);
+		const unseen = await this.#unseen("replaces", tx, submission);
+		return transactions.changes.add(transaction, account, { isResubmitted, unseen });
 	}
 
 	/** Makes the transaction of a submission; `past` are its earlier owners. */
@@ -345,41 +342,35 @@ export class Pipeline {
 		const { pool, records } = transactions;
 		if (!isSelfTransfer(tx) || !this.#isValidAlone(tx)) return null;
 		const ended = await this.#endedSoftCancellable(tx, submission);
+		const unseen = await this.#unseen("cancels", tx, submission);
 		// Looked up after the reads, because a block may have changed the pool during them.
 		const pending = pool.at(tx.from, tx.nonce);
 		if (pending !== undefined) {
 			if (pending.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
 			const isSoft = cancelsSoftly(pending.transaction.owners, submission.address);
-			return isSoft ? this.#recordSoftCancel(tx, submission, pending) : null;
+			return isSoft ? this.#recordSoftCancel(tx, submission, pending, unseen) : null;
 		}
-		if (ended === null) return this.#cancelSoftlyUnseen(tx, submission);
+		if (ended === null && unseen.length === 0) return null;
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
 		const rejected = transactions.changes.cancelLimitRejection(tx.from);
-		return rejected ?? this.#recordSoftCancel(tx, submission, ended.past);
-	}
-
-	/** Cancels a transaction that only boost has, as {@link #cancelBeforeItComes} does by hash. */
-	async #cancelSoftlyUnseen(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
-		const unseen = await this.#unseen("cancels", tx, submission);
-		if (unseen === null) return null;
-		await this.#dependencies.transactions.changes.cancelUnseen(unseen, null, true);
-		return this.#recordSoftCancel(tx, submission, null);
+		return rejected ?? this.#recordSoftCancel(tx, submission, ended?.past ?? null, unseen);
 	}
 
 	/**
-	 * The transaction of the nonce of `tx` that the submission ends in this way, by boost's word.
-	 * Null if there is none, or it has come here.
+	 * The transactions of the nonce of `tx` that the submission ends in this way, by boost's word,
+	 * and that have not come here.
 	 */
 	async #unseen(
-		how: EndsTransaction["how"],
+		how: EndsTransactions["how"],
 		{ hash, from, nonce }: DecodedTransaction,
 		{ ends }: Submission,
-	): Promise<CarriedTransaction | null> {
-		if (ends?.how !== how) return null;
-		const { carried } = ends;
-		const isOfNonce = carried.from === from && BigInt(carried.nonce) === nonce && carried.hash !== hash;
-		const hasCome = !isOfNonce || (await this.#dependencies.transactions.record(carried.hash)) !== null;
-		return hasCome ? null : carried;
+	): Promise<readonly CarriedTransaction[]> {
+		const unseen: CarriedTransaction[] = [];
+		for (const one of ends?.how === how ? ends.carried : []) {
+			const isOfNonce = one.from === from && BigInt(one.nonce) === nonce && one.hash !== hash;
+			if (isOfNonce && (await this.#dependencies.transactions.record(one.hash)) === null) unseen.push(one);
+		}
+		return unseen;
 	}
 
 	/** Whether the transaction, taken alone, is valid in the next block. */
@@ -409,15 +400,17 @@ export class Pipeline {
 	}
 
 	/**
-	 * Cancels the pending or revivable transaction with the nonce, if there is one, and records `tx`
-	 * as the cancel.
+	 * Cancels the pending or revivable transaction with the nonce, if there is one, and those that
+	 * have not come here. Records `tx` as the cancel.
 	 */
 	async #recordSoftCancel(
 		tx: DecodedTransaction,
 		submission: Submission,
 		earlier: PoolEntry | TransactionRecord | null,
+		unseen: readonly CarriedTransaction[],
 	): Promise<SubmitOutcome> {
-		await this.#dependencies.transactions.changes.cancelBy(this.#owned(tx, submission), earlier);
+		const { changes } = this.#dependencies.transactions;
+		await changes.cancelBy(this.#owned(tx, submission), earlier, unseen);
 		return { outcome: "cancels", hash: tx.hash };
 	}
 }

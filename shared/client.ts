@@ -49,17 +49,17 @@ export interface Client {
 	 * it.
 	 */
 	readonly readSignature?: string | undefined;
-	/** Only a proxy that vouches can name it. */
-	readonly ends?: EndsTransaction | undefined;
+	/** Only a proxy that vouches can name them. */
+	readonly ends?: EndsTransactions | undefined;
 }
 
 /** How a request ends an earlier transaction of its client or of its sender. */
 const WAYS = ["cancels", "replaces"] as const;
 
-/** The transaction that a request ends. It may still be on its way to us. */
-export interface EndsTransaction {
+/** Transactions of one sender and nonce that a request ends. They may still be on their way. */
+export interface EndsTransactions {
 	readonly how: (typeof WAYS)[number];
-	readonly carried: CarriedTransaction;
+	readonly carried: readonly CarriedTransaction[];
 }
 
 /** A transaction as boost names it. */
@@ -357,25 +357,35 @@ export function recoveredBy(headers: IncomingHttpHeaders, { vouched }: ClientAdd
 	return hash === undefined || from === undefined ? undefined : { hash, from };
 }
 
-/** The header in which boost gives the transaction that its request ends. */
+/** The header in which boost gives the transactions that its request ends. */
 export const ENDS = "x-boost-ends";
 
 /** The value of {@link ENDS}. */
-export function endsHeader({ how, carried }: EndsTransaction): string {
-	const { hash, from, nonce, to, gas, value } = carried;
-	return [how, hash, from, nonce, to || NO_ADDRESS, gas, value].join(" ");
+export function endsHeader({ how, carried }: EndsTransactions): string {
+	const texts = carried.map(({ hash, from, nonce, to, gas, value }) =>
+		[hash, from, nonce, to || NO_ADDRESS, gas, value].join(" "),
+	);
+	return `${how} ${texts.slice(0, MAX_ENDED).join(", ")}`;
 }
 
-const NO_ADDRESS = "-";
-const CARRIED =
-	/^(\w+) (0x[0-9a-f]{64}) (0x[0-9a-f]{40}) (\d{1,20}) (0x[0-9a-f]{40}|-) (\d{1,20}) (\d{1,78})$/;
+/** More transactions of one nonce are never under way. */
+const MAX_ENDED = 16;
 
-function endsBy(header: string | readonly string[] | undefined): EndsTransaction | undefined {
-	if (typeof header !== "string") return undefined;
-	const [, way, hash, from, nonce, to, gas, value] = CARRIED.exec(header) ?? [];
+const NO_ADDRESS = "-";
+const CARRIED = /^(0x[0-9a-f]{64}) (0x[0-9a-f]{40}) (\d{1,20}) (0x[0-9a-f]{40}|-) (\d{1,20}) (\d{1,78})$/;
+
+function endsBy(header: string | readonly string[] | undefined): EndsTransactions | undefined {
+	const [, way, list] = typeof header === "string" ? (/^(\w+) (.+)$/.exec(header) ?? []) : [];
 	const how = WAYS.find((one) => one === way);
-	if (!how || !hash || !from || !nonce || !to || !gas || !value) return undefined;
-	return { how, carried: { hash, from, nonce, to: to === NO_ADDRESS ? "" : to, gas, value } };
+	if (how === undefined || list === undefined) return undefined;
+	const carried = list.split(", ").map(carriedIn);
+	return carried.every((one) => one !== null) && carried.length <= MAX_ENDED ? { how, carried } : undefined;
+}
+
+function carriedIn(text: string): CarriedTransaction | null {
+	const [, hash, from, nonce, to, gas, value] = CARRIED.exec(text) ?? [];
+	if (!hash || !from || !nonce || !to || !gas || !value) return null;
+	return { hash, from, nonce, to: to === NO_ADDRESS ? "" : to, gas, value };
 }
 
 /** No spread: this runs for each request. */
@@ -384,7 +394,7 @@ function clientFrom(
 	signer: string | null,
 	readSignature: string | undefined,
 	digest?: string,
-	ends?: EndsTransaction,
+	ends?: EndsTransactions,
 ): Client {
 	return { address, signer, vouched, unbelieved, isProxy, via, digest, readSignature, ends };
 }

@@ -17,6 +17,11 @@ import { keptQuery, NO_QUERY, submissionQuery } from "../../shared/submissionQue
 import { type BoostPath, type Caller, ownAddress, type UpstreamName } from "./request.ts";
 import type { NewRow, Row } from "./row.ts";
 
+/** Whether some owners have withdrawn their requests. */
+export function isEndedBySome({ owners }: Pick<Row, "owners">): boolean {
+	return owners.some(({ cancelled }) => cancelled);
+}
+
 /**
  * Whether `caller` may cancel the row: its sender, by a signature, or a submitter. The relay's
  * rule.

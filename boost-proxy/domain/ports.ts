@@ -1,6 +1,6 @@
 // The interfaces between boost's parts. Each lists only what its consumers use.
 
-import type { EndsTransaction } from "../../shared/client.ts";
+import type { EndsTransactions } from "../../shared/client.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
@@ -34,7 +34,7 @@ export interface Post {
 export interface Transport {
 	post(post: Post): Promise<TransportResult>;
 	/** For status pages. */
-	get(target: string, deadlineMs: number): Promise<TransportResult>;
+	get(target: string, deadlineMs: number, headers?: Post["headers"]): Promise<TransportResult>;
 	close(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export interface SendOptions {
 	/** Counts the attempt. */
 	readonly routing?: RoutingInfo;
 	/** The transaction that the request ends for its sender or an owner; for our relay alone. */
-	readonly ends?: EndsTransaction | undefined;
+	readonly ends?: EndsTransactions | undefined;
 }
 
 /** One upstream with its breaker. No method rejects. */

@@ -436,9 +436,10 @@ const NO_NOTES: Notes = Object.freeze(newNotes(0));
 export function stripRow(one: EndedOne): Row {
 	const { id, hash, from, nonce, fields, path, requests = 0, desired = "dropped", endedAt = 0 } = one;
 	const { owners = NO_OWNERS, bySender = false, search = "", receivedAt = 0, at = NOWHERE } = one;
-	// Most rows have one owner, and only its address is needed.
+	// Most rows have one owner, and only its address is needed. A web page's has none.
 	const [only] = owners;
-	const address = owners.length === 1 ? (only?.address ?? UNKNOWN_ADDRESS) : one.address;
+	const isAlone = owners.length === 1 && only?.address != null;
+	const address = isAlone ? (only?.address ?? UNKNOWN_ADDRESS) : one.address;
 	const state = ({ presence, cancelPending }: DeliveryState) => ({ ...ABSENT, presence, cancelPending });
 	// One literal: all rows then share a V8 hidden class. There may be hundreds of thousands.
 	return {
@@ -451,7 +452,7 @@ export function stripRow(one: EndedOne): Row {
 		search,
 		softCancellations: false,
 		address,
-		owners: owners.length === 1 && only?.cancelled !== true ? NO_OWNERS : owners,
+		owners: isAlone && only?.cancelled !== true ? NO_OWNERS : owners,
 		ownersPending: false,
 		bySender,
 		receivedAt,

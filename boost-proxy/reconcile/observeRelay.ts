@@ -4,9 +4,10 @@
 
 import { nextTurn } from "../../shared/clock.ts";
 import { LIVE_STAGES } from "../../shared/ethereum/statusRecord.ts";
+import { isEndedBySome } from "../domain/owners.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
-import { holdersOf, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
+import { holdersOf, isHolder, isLive, markAbandoned, markNotHeld, type Row } from "../domain/row.ts";
 import {
 	countNoRecord,
 	currentRow,
@@ -149,6 +150,9 @@ export class RelayObserver {
 		row.notes.isOut ||= stage === "BROADCAST";
 		const ending = endingOf(stage);
 		if (ending === undefined) rows.extendLife(row.hash);
+		// An earlier owner's cancel, and the relay has not got it again yet.
+		else if (ending === "cancelled" && isEndedBySome(row) && row.at.relay.presence !== "has")
+			rows.change(row.hash, (one) => markNotHeld(one, "relay"));
 		// It was cancelled for the owners that the relay knew.
 		else if (ending === "cancelled" && row.ownersPending)
 			rows.change(row.hash, (one) => markAbandoned({ ...one, ownersPending: false }, "relay"));

@@ -1,7 +1,7 @@
 // The only place from which transactions and cancels leave boost. It carries out the plan's
 // decisions, and changes the rows by their outcomes.
 
-import type { EndsTransaction } from "../../shared/client.ts";
+import type { EndsTransactions } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
@@ -9,7 +9,7 @@ import type { Logger } from "../../shared/log.ts";
 import { NOT_CANCELLABLE, STILL_WANTED_REASON, standingCount } from "../../shared/ownership.ts";
 import { withAgain } from "../../shared/submissionQuery.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
-import { markOwnersReported } from "../domain/owners.ts";
+import { isEndedBySome, markOwnersReported } from "../domain/owners.ts";
 import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
@@ -56,6 +56,8 @@ const PAUSE_MS = 1_000;
 /** Rate limit and internal error: no verdict on the transaction. */
 const LIMIT = RPC_ERRORS.limit.code;
 const INTERNAL = RPC_ERRORS.internal.code;
+/** No request is under way for longer, in ms. */
+const LATE_MS = 30_000;
 /** The first byte of a blob transaction. */
 const BLOB_TYPE = 3;
 const CANCEL_METHOD = "eth_cancelTransaction";
@@ -140,8 +142,8 @@ export class Sender {
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
 		// The relay may not have got yet what this replaces.
-		const earlier = rows.liveOf(tx.from, nonce).findLast((row) => row.hash !== hash);
-		const ends = earlier && ended("replaces", earlier);
+		const earlier = rows.liveOf(tx.from, nonce).filter((row) => row.hash !== hash);
+		const ends = earlier.length === 0 ? undefined : ended("replaces", earlier);
 		const options = { deadlineMs, caller, routing, ends };
 		const delivery = await this.#upstream(to).deliver(to === "relay" ? tx : agreed, options);
 		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
@@ -163,7 +165,8 @@ export class Sender {
 	}
 
 	/** Sends a client's cancel within its time. Changes no row. */
-	async cancelNow({ kind, row, to }: CancelNow, { tx, byRight, state }: CancelAsk): Promise<CancelOutcome> {
+	async cancelNow({ kind, row, to }: CancelNow, ask: CancelAsk): Promise<CancelOutcome> {
+		const { tx, byRight, state } = ask;
 		if (kind === "unreached") return { kind };
 		if (kind === "forget") return { kind: "cannot" };
 		const { caller, routing } = state;
@@ -179,7 +182,7 @@ export class Sender {
 		const { path, search } = to === "relay" ? state : row;
 		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const deadlineMs = this.#leftMs(state) / 2;
-		const options = { deadlineMs, caller, routing, ends: ended("cancels", row) };
+		const options = { deadlineMs, caller, routing, ends: ended("cancels", ask.rows) };
 		const outcome = outcomeOf(await upstream.deliver(sendable, options));
 		if (outcome.kind === "done" || outcome.kind === "rejected") routing.answeredBy.add(to);
 		return outcome;
@@ -194,7 +197,7 @@ export class Sender {
 		const upstream = this.#upstream(to);
 		const { caller, routing } = state;
 		const { deadlineMs, anyway } = cancelReach(upstream.breaker.isUnavailable, this.#leftMs(state));
-		const ends = row === null ? undefined : ended("cancels", row);
+		const ends = row === null ? undefined : ended("cancels", [row]);
 		const options = { deadlineMs, anyway, caller, routing, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);
 		if (answer === null) return { kind: anyway ? "unreached" : "unsure" };
@@ -297,9 +300,14 @@ export class Sender {
 		hasEnded = true,
 	): Promise<boolean> {
 		const { hash, path } = row;
-		const ends = hasEnded ? ended("cancels", row) : undefined;
+		const ends = hasEnded ? ended("cancels", [row]) : undefined;
 		const options = { deadlineMs, caller, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);
+		if (answer?.ok === true && answer.result === true) return true;
+		// An earlier attempt may still bring it there.
+		const { presence } = row.at[upstream.name];
+		const isLate = this.#dependencies.clock.now() - row.endedAt > LATE_MS;
+		if ((presence === "given" || presence === "unanswered") && hasEnded && !isLate) return false;
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
 
@@ -316,9 +324,11 @@ export class Sender {
 
 const DONE = { kind: "done", isStillWanted: false } as const;
 
-function ended(how: EndsTransaction["how"], { hash, from, nonce, fields }: Row): EndsTransaction {
-	const { to, gas, value } = fields;
-	return { how, carried: { hash, from, nonce: nonce.toString(), to, gas, value } };
+function ended(how: EndsTransactions["how"], rows: readonly Row[]): EndsTransactions {
+	const carried = rows.map(({ hash, from, nonce, fields: { to, gas, value } }) => {
+		return { hash, from, nonce: nonce.toString(), to, gas, value };
+	});
+	return { how, carried };
 }
 
 /** The outcome of delivering a self-transfer that cancels. */
@@ -340,8 +350,7 @@ type RowOwner = Row["owners"][number];
  * again for our relay.
  */
 function sendable(row: Row, raw: Buffer, { dialect }: Upstream): Sendable {
-	const isEndedBySome = row.owners.some(({ cancelled }) => cancelled);
-	if (dialect !== null || !isEndedBySome) return { ...row, raw };
+	if (dialect !== null || !isEndedBySome(row)) return { ...row, raw };
 	return { ...row, raw, search: withAgain(row.search, row.hash) };
 }
 

@@ -12,7 +12,7 @@ import {
 	type WireVerdict,
 } from "../domain/request.ts";
 import { cancelsPendingAt, isHolder, isLive, type Row } from "../domain/row.ts";
-import type { CancelAsk, CancelOutcomes } from "../reconcile/asks.ts";
+import type { CancelAsk, CancelOutcome, CancelOutcomes } from "../reconcile/asks.ts";
 
 /** The facts that decide a cancel by hash. */
 export interface CancelFacts {
@@ -113,20 +113,16 @@ export function cancelEnd(
 	const rejected = all.find((one) => one.kind === "rejected");
 	const isUnsure = all.some(({ kind }) => kind === "unsure");
 	const hasEnded = done.length > 0 || isUnsure || (byRight && rejected === undefined);
-	const mayCome = mayComeToFallback(rows, done.includes("fallback") && !isSoft);
 	const isLater = (name: UpstreamName): boolean => {
 		const kind = outcomes.get(name)?.kind;
 		if (kind === undefined) return rows.some(({ at }) => isHolder(at[name]));
-		if (kind === "unreached" || kind === "unsure" || (name === "fallback" && mayCome)) return true;
+		if (kind === "unreached" || kind === "unsure" || mayCome(name, kind, rows, isSoft)) return true;
 		// The relay may not know yet that the other owners have cancelled too.
 		return name === "relay" && !bySender && rows.some(({ ownersPending }) => ownersPending);
 	};
-	// A holder that has not answered may still send it.
-	const isOpen = [...outcomes].some(
-		([name, { kind }]) =>
-			(kind === "unreached" || kind === "unsure") && rows.some(({ at }) => isHolder(at[name])),
-	);
-	const isOver = (done.length > 0 || all.length === 0) && !isOpen && !mayCome;
+	// A holder that must still be cancelled at may send it.
+	const isOpen = UPSTREAMS.some((name) => isLater(name) && rows.some(({ at }) => isHolder(at[name])));
+	const isOver = (done.length > 0 || all.length === 0) && !isOpen;
 	const answered = (): CancelEnd["answer"] => {
 		const relays = outcomes.get("relay");
 		if (relays?.kind === "done" && relays.isStillWanted) return "stillWanted";
@@ -138,12 +134,20 @@ export function cancelEnd(
 }
 
 /**
- * Whether an earlier attempt may still bring one of the rows to the fallback. Unlike our relay, it
- * does not remember what was cancelled before it came. `hadIt`: it has cancelled it by its hash, so
- * an only attempt has come.
+ * Whether an earlier attempt may still bring one of the rows to an upstream that has given an
+ * answer of this kind. Our relay remembers what it has cancelled. A fallback does not: only if it
+ * has cancelled by hash, an only attempt has come.
  */
-function mayComeToFallback(rows: readonly Row[], hadIt: boolean): boolean {
-	return rows.some(({ at: { fallback } }) => {
-		return fallback.presence === "unanswered" || (fallback.presence === "given" && !hadIt);
+function mayCome(
+	name: UpstreamName,
+	kind: CancelOutcome["kind"],
+	rows: readonly Row[],
+	isSoft: boolean,
+): boolean {
+	if (name === "relay" && kind === "done") return false;
+	const hadIt = kind === "done" && !isSoft;
+	return rows.some(({ at }) => {
+		const { presence } = at[name];
+		return presence === "unanswered" || (presence === "given" && !hadIt);
 	});
 }

@@ -18,6 +18,7 @@ import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
 import { ownAddress, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import {
 	beginRequest,
+	cancelsPendingAt,
 	endRequest,
 	isFinal,
 	isHolder,
@@ -129,7 +130,8 @@ export class Cancels {
 		const isOver = kind === "done" || kind === "rejected";
 		if (isOver) rows.change(hash, (row) => (isLive(row) ? row : setCancelPending(row, "relay", false)));
 		await rows.written(hash);
-		if (!isOver) throw unavailable(UNREACHED);
+		const now = rows.get(hash);
+		if (!isOver || (now !== null && cancelsPendingAt(now).length > 0)) throw unavailable(UNREACHED);
 		return true;
 	}
 

@@ -354,7 +354,8 @@ class Session {
 			clock,
 			lookup,
 			inTurn: (work) => turns.run(connection.client, work),
-			onDrained: (listener) => connection.onDrained(listener),
+			// Held notifications count as unread, and the answers that release them are still to come.
+			onDrained: (listener) => (this.#held.size > 0 ? listener() : connection.onDrained(listener)),
 			onNotifications: (notifications) => this.#pass(notifications),
 			onClose: end,
 		});

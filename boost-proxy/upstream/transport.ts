@@ -61,9 +61,9 @@ export class HttpTransport implements Transport {
 			.then((result) => this.#read(result));
 	}
 
-	get(target: string, deadlineMs: number): Promise<TransportResult> {
+	get(target: string, deadlineMs: number, headers: Post["headers"] = {}): Promise<TransportResult> {
 		return this.#http
-			.request({ method: "GET", target, headers: {}, body: null, deadlineMs })
+			.request({ method: "GET", target, headers, body: null, deadlineMs })
 			.then((result) => this.#read(result));
 	}
 

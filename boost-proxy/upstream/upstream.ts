@@ -4,7 +4,7 @@
 import {
 	clientHeaders,
 	ENDS,
-	type EndsTransaction,
+	type EndsTransactions,
 	endsHeader,
 	networkAddress,
 	READ_SIGNATURE,
@@ -242,7 +242,9 @@ export class HttpUpstream implements Upstream {
 		)
 			return null;
 		if (options.routing !== undefined) options.routing.attempts += 1;
-		const response = await statusTransport.get(path, options.deadlineMs);
+		// The relay charges it to the client.
+		const headers = this.#headers(options.caller, false);
+		const response = await statusTransport.get(path, options.deadlineMs, headers);
 		return response.kind === "answered" && response.status === 200 ? (parsed(response.body) ?? null) : null;
 	}
 
@@ -282,7 +284,7 @@ export class HttpUpstream implements Upstream {
 		caller: Caller | null,
 		isUnchanged: boolean,
 		submitted: Recovered | null = null,
-		ends?: EndsTransaction,
+		ends?: EndsTransactions,
 	): Readonly<Record<string, string>> {
 		const via = caller?.via ?? null;
 		if (this.dialect !== null) return via === null ? NONE : { via };

@@ -9,7 +9,7 @@ import { isObject } from "../../shared/jsonrpc/fields.ts";
 import { keptQuery, NO_QUERY } from "../../shared/submissionQuery.ts";
 import type { DeliveryState } from "../domain/deliveryState.ts";
 import type { ChainReads, ElsewhereRow, OtherBoosts, Upstreams } from "../domain/ports.ts";
-import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
+import { onBehalfOf, type RoutingInfo, type UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isFinal, isHolder, isLive, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
@@ -51,7 +51,7 @@ export async function readStatus(
 	routing: RoutingInfo | undefined,
 	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
-	const page = await relayPage(hash, routing, dependencies);
+	const page = await relayPage(hash, address, routing, dependencies);
 	const found = findAnywhere(hash, address, dependencies);
 	// No row overrules a block, so a mined transaction has a page even if the rows are unreadable.
 	const isMined = page?.stage !== undefined && page.status === "INCLUDED";
@@ -86,12 +86,13 @@ export async function findAnywhere(
 /** The relay's record; null if it is unavailable or gave none. */
 async function relayPage(
 	hash: string,
+	address: string,
 	routing: RoutingInfo | undefined,
 	{ upstreams, observer }: ViewsDependencies,
 ): Promise<StatusRecord | null> {
 	const { relay } = upstreams;
 	if (relay.breaker.isUnavailable) return null;
-	const page = await relay.statusPage(hash, options(routing));
+	const page = await relay.statusPage(hash, { ...options(routing), caller: onBehalfOf({ address }) });
 	if (!isObject(page) || page.hash !== hash || typeof page.status !== "string") return null;
 	// Our own relay's record is shown unchanged.
 	const record = page as unknown as StatusRecord;
@@ -106,7 +107,8 @@ async function relayPage(
  */
 function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	if (page.status === "INCLUDED" || row === null) return false;
-	if (isEndedByUser(row)) return page.stage !== "CANCELLED" && page.stage !== "REPLACED";
+	// A relay that has never had it does not watch whether it is mined all the same.
+	if (isEndedByUser(row)) return wasGiven(row) || (page.stage !== "CANCELLED" && page.stage !== "REPLACED");
 	const isAbandoned = page.stage === "EXPIRED" || page.stage === "DROPPED";
 	return isAbandoned && isLive(row) && isHolder(row.at.fallback);
 }

@@ -1,6 +1,6 @@
 // Types of submissions, cancels and admitted transactions, and the rule for who may cancel. Pure.
 
-import type { CarriedTransaction, EndsTransaction } from "../../shared/client.ts";
+import type { CarriedTransaction, EndsTransactions } from "../../shared/client.ts";
 import type { DecodedTransaction, Recovered } from "../../shared/ethereum/transaction.ts";
 import {
 	areSameBuilders,
@@ -169,11 +169,8 @@ export interface Submission extends SubmissionOptions, OwnerProof {
 	readonly trace: string | null;
 	/** Its hash and sender, if another relay that is trusted has recovered them. */
 	readonly recovered?: Recovered | undefined;
-	/**
-	 * The transaction of its nonce that it cancels as a self-transfer, or replaces, if boost names
-	 * one.
-	 */
-	readonly ends?: EndsTransaction | undefined;
+	/** Transactions of its nonce that it cancels as a self-transfer, or replaces, by boost's word. */
+	readonly ends?: EndsTransactions | undefined;
 }
 
 /**

@@ -63,13 +63,13 @@ export class ClientChanges {
 
 	/**
 	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It
-	 * may be sent once it is on disk. `isResubmitted`: it has ended before. Throws if the store
-	 * fails.
+	 * may be sent once it is on disk. `isResubmitted`: it has ended before. `unseen`: it also
+	 * replaces these, which have not come here. Throws if the store fails.
 	 */
 	async add(
 		admitted: PrivateTransaction,
 		account: AccountState,
-		isResubmitted: boolean,
+		past: { readonly isResubmitted: boolean; readonly unseen: readonly CarriedTransaction[] },
 	): Promise<SubmitOutcome> {
 		const { pool, packer, onChange } = this.#dependencies;
 		const { hash, from, nonce } = admitted.tx;
@@ -83,7 +83,7 @@ export class ClientChanges {
 		const old = added.outcome === "replaced" ? added.old : null;
 		let isWritten = false;
 		try {
-			isWritten = await this.#write(added.entry, old, isResubmitted);
+			isWritten = await this.#write(added.entry, old, past);
 		} finally {
 			if (!isWritten) {
 				pool.remove(added.entry);
@@ -134,21 +134,13 @@ export class ClientChanges {
 	 * sender for everybody. Throws if the store fails.
 	 */
 	cancelUnseen(carried: CarriedTransaction, address: string | null, bySender: boolean): Promise<void> {
-		return this.#endUnseen(carried, address, this.#cancelled([], !bySender));
+		const { disk, timeToStore } = this.#dependencies;
+		return disk.update([this.#unseenRecord(carried, address, this.#cancelled([], !bySender))], timeToStore());
 	}
 
-	/** Like {@link cancelUnseen}: the transaction with the hash `by` has replaced it. */
-	replaceUnseen(carried: CarriedTransaction, by: string): Promise<void> {
-		const at = this.#dependencies.clock.now();
-		// Its client may have hidden it from searchers.
-		const event = { type: "replaced", at, by, discreet: true, block: this.#head(), builders: [] } as const;
-		return this.#endUnseen(carried, null, event);
-	}
-
-	/** The record is kept as long as any archived one. */
-	#endUnseen(carried: CarriedTransaction, address: string | null, end: TxEvent): Promise<void> {
-		const { disk, clock, timeToStore } = this.#dependencies;
-		const receivedAt = clock.now();
+	/** The record of a transaction that has ended before it came: for `address`, or for all. */
+	#unseenRecord(carried: CarriedTransaction, address: string | null, end: TxEvent): TransactionRecord {
+		const receivedAt = this.#dependencies.clock.now();
 		const { hash, from, to, nonce, gas, value } = carried;
 		const record = newRecord({
 			tx: {
@@ -164,7 +156,7 @@ export class ClientChanges {
 		});
 		fold(record, { type: "received", at: receivedAt, block: this.#head() });
 		fold(record, end);
-		return disk.update([record], timeToStore());
+		return record;
 	}
 
 	/**
@@ -179,11 +171,13 @@ export class ClientChanges {
 
 	/**
 	 * Records that the self-transfer `transaction` has cancelled `earlier`, which is pending or
-	 * revivable. Null if that was already cancelled. Throws if the store fails.
+	 * revivable, and `unseen`, which have not come here. Null if that was already cancelled. Throws
+	 * if the store fails.
 	 */
 	async cancelBy(
 		transaction: PrivateTransaction,
 		earlier: PoolEntry | TransactionRecord | null,
+		unseen: readonly CarriedTransaction[] = [],
 	): Promise<void> {
 		const { records, disk, timeToStore } = this.#dependencies;
 		const record = newRecord(transaction);
@@ -195,7 +189,8 @@ export class ClientChanges {
 			forAll: TransactionRecord | null = null,
 		): Promise<void> => {
 			const past = records.get(record.hash)?.record ?? null;
-			await disk.insert(transaction, record, ended, timeToStore(), past, forAll);
+			const others = unseen.map((one) => this.#unseenRecord(one, null, event));
+			await disk.insert(transaction, record, [...ended, ...others], timeToStore(), past, forAll);
 			records.addAndNotify({ transaction, record });
 		};
 		if (earlier !== null && "transaction" in earlier) return this.cancel(earlier, false, insert);
@@ -255,7 +250,11 @@ export class ClientChanges {
 	 * Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that
 	 * `received` is illegal.
 	 */
-	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
+	async #write(
+		entry: PoolEntry,
+		old: PoolEntry | null,
+		{ isResubmitted, unseen }: Parameters<ClientChanges["add"]>[2],
+	): Promise<boolean> {
 		const { pool, records, disk, broadcaster, clock, timeToStore, onWritten } = this.#dependencies;
 		const { transaction } = entry;
 		const at = transaction.receivedAt;
@@ -270,6 +269,8 @@ export class ClientChanges {
 		const replaced = replacedBy(transaction, at, block, builders);
 		const [expired, cancelled] = revivable?.stage === "EXPIRED" ? [revivable, null] : [null, revivable];
 		const ended = [...this.#preview(replaced, oldRecord), ...this.#preview(replaced, expired)];
+		for (const one of unseen)
+			ended.push(this.#unseenRecord(one, null, replacedBy(transaction, at, block, [])));
 		const begun = clock.monotonic();
 		const past = records.get(record.hash)?.record ?? null;
 		await disk.insert(transaction, record, ended, timeToStore(), past, cancelled);

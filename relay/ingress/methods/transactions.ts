@@ -103,7 +103,7 @@ export const eth_cancelTransaction = coreMethod({
 	async handle([wanted, signature], context, { pipeline, chainId }) {
 		const { address, signer: signedBody } = requesterOf(context);
 		const signer = signature === undefined ? signedBody : cancelSigner(chainId, wanted, signature);
-		const carried = context.client.ends?.carried;
+		const carried = context.client.ends?.carried.find(({ hash }) => hash === wanted);
 		const outcome = await pipeline.cancel({ hash: wanted, address, signer, carried });
 		if (outcome === "cancelled") return true as const;
 		if (outcome === "notPending") throw new RpcError("rejected", NOT_CANCELLABLE);

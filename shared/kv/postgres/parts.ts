@@ -61,8 +61,9 @@ const MOVE = `WITH terms AS MATERIALIZED (
 		RETURNING s.key)
 	SELECT (SELECT count(*)::integer FROM terms) AS terms, array(SELECT key FROM leeward_store
 		WHERE store = $1 AND key = ANY($5::text[]) AND key NOT IN (SELECT key FROM moved)) AS left`;
-const LEAVE = `UPDATE leeward_lease l SET until = $3::timestamptz
-	FROM leeward_holder h WHERE l.store = $1 AND h.store = l.store AND ${TERM} = $2`;
+/** Locks the term, so that the next holder's lease is not overwritten. */
+const LEAVE = `WITH held AS (SELECT store FROM leeward_holder WHERE store = $1 AND ${TERM} = $2 FOR SHARE)
+	UPDATE leeward_lease l SET until = $3::timestamptz FROM held WHERE l.store = held.store`;
 const WISHES = "SELECT sender, taker, term FROM leeward_wish WHERE store = $1";
 const WISH = `WITH wished AS (INSERT INTO leeward_wish (store, sender, taker, term)
 		SELECT s, $2, $3, $4 FROM unnest($1::text[]) AS t(s)

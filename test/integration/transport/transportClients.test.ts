@@ -120,9 +120,15 @@ test("only a trusted proxy names the transaction that its client's request ends"
 		const boost = { "x-boost-auth": "s3cret", "x-forwarded-for": "9.9.9.9" };
 		const cancels = `cancels ${hash} ${from} 7 ${to} 21000 0`;
 		for (const [headers, value, expected] of [
-			[boost, cancels, { how: "cancels", carried }],
-			[boost, cancels.replace("cancels", "replaces"), { how: "replaces", carried }],
-			[boost, cancels.replace(to, "-"), { how: "cancels", carried: { ...carried, to: "" } }],
+			[boost, cancels, { how: "cancels", carried: [carried] }],
+			[boost, cancels.replace("cancels", "replaces"), { how: "replaces", carried: [carried] }],
+			[boost, cancels.replace(to, "-"), { how: "cancels", carried: [{ ...carried, to: "" }] }],
+			[
+				boost,
+				`${cancels}, ${cancels.slice("cancels ".length)}`,
+				{ how: "cancels", carried: [carried, carried] },
+			],
+			[boost, `${cancels}, ${hash}`, undefined],
 			[boost, cancels.replace("cancels", "mines"), undefined],
 			[boost, cancels.replace(" 0", ""), undefined],
 			[boost, cancels.replace(" 7", " -7"), undefined],

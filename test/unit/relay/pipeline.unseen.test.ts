@@ -13,6 +13,7 @@ import {
 	STORE_OUT,
 	type StagesFixture,
 	scenario,
+	soft,
 	toSelf,
 } from "./stagesFixture.ts";
 
@@ -121,11 +122,12 @@ function submitEnding(
 	fixture: StagesFixture,
 	later: PrivateTransaction,
 	how: "cancels" | "replaces",
-	ended = TX,
+	...ended: readonly PrivateTransaction[]
 ) {
 	const { tx, receivedAt: _, owners: __, sharing: ___, ...options } = later;
 	const client = { submitterAddress: OWNER, address: OWNER, again: null, trace: null };
-	const ends = { how, carried: carriedOf(ended) ?? assert.fail() };
+	const carried = (ended.length === 0 ? [TX] : ended).map((one) => carriedOf(one) ?? assert.fail());
+	const ends = { how, carried };
 	return fixture.pipeline.submit({ ...options, ...client, raw: tx.raw, ends });
 }
 
@@ -146,6 +148,27 @@ scenario("a replacement ends it before it comes, even if that has ended too", as
 	assert.equal(await comes(fixture, OWNER), "known");
 	assert.equal((await fixture.store.archived(TX.tx.hash))?.stage, "REPLACED");
 	assert.equal(fixture.pool.size, 0);
+});
+
+scenario(
+	"a soft cancel of what is pending also ends a replacement that is still to come",
+	async (fixture) => {
+		const pending = soft();
+		await fixture.take(pending);
+		const late = soft({ ...DEAR, value: 3 });
+		assert.deepEqual(await submitEnding(fixture, toSelf(), "cancels", pending, late), cancels(toSelf()));
+		assert.deepEqual(await fixture.submit(late), known(late));
+		assert.deepEqual([fixture.stage(pending), fixture.pool.size], ["CANCELLED", 0]);
+	},
+);
+
+scenario("on a failing disk a replacement is not accepted, and ends nothing", async (fixture) => {
+	const later = privateTransaction(DEAR);
+	fixture.disk.broken = true;
+	await assert.rejects(submitEnding(fixture, later, "replaces"), STORE_OUT);
+	fixture.disk.broken = false;
+	assert.equal(fixture.pool.size, 0);
+	assert.equal(await comes(fixture, OWNER), "accepted, sent");
 });
 
 const NOT_ENDED: readonly [string, PrivateTransaction, "cancels" | "replaces", PrivateTransaction][] = [

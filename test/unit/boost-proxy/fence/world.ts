@@ -304,7 +304,8 @@ export class World {
 			return { ok: true, result: true };
 		}
 		const { caller } = options;
-		const carried = this.#options.isFenced === false ? undefined : options.ends?.carried;
+		const isFenced = this.#options.isFenced !== false;
+		const carried = isFenced ? options.ends?.carried.find((one) => one.hash === hash) : undefined;
 		const request = { hash, address: addressOf(caller), signer: caller?.signer ?? null, carried };
 		const outcome = await this.#relay.pipeline.cancel(request);
 		// As a control, it has nothing to cancel, and that is all.

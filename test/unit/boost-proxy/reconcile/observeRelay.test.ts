@@ -90,6 +90,27 @@ scenario(
 	},
 );
 
+scenario(
+	"the relay's record of an earlier owner's cancel does not end what another owner submits again",
+	async (fixture) => {
+		const { relay, journal, clock } = fixture;
+		const hash = await fixture.opened(1);
+		// The relay has not answered the submission of the other owner.
+		journal.rows.change(hash, (row) => {
+			const [owner] = row.owners;
+			assert.ok(owner !== undefined);
+			const earlier = { ...owner, address: "192.0.2.200", cancelled: true };
+			const at = { ...row.at, relay: { ...row.at.relay, presence: "given" } } as const;
+			return { ...row, owners: [earlier, owner], at };
+		});
+		relay.stages.set(hash, "CANCELLED");
+		await clock.advance(INTERVAL_MS + 50);
+		assert.equal(endingOf(fixture, hash), null);
+		assert.deepEqual(relay.hashes, [hash], "it gets it again");
+		assert.match(relay.submissions[0]?.target ?? "", /again=/);
+	},
+);
+
 scenario("no record is ignored if the relay's health changed meanwhile", async (fixture) => {
 	const { relay, fallback, clock } = fixture;
 	fallback.isOut = true;

@@ -155,6 +155,31 @@ scenario(
 	},
 );
 
+scenario(
+	"the sender's cancel of what its owner has cancelled waits for the fallback too",
+	async (fixture) => {
+		const { relay, fallback, request } = fixture;
+		await held(fixture, "both");
+		relay.isUnavailable = false;
+		relay.answers = [YES, YES];
+		fallback.answers = [BROKEN_OFF];
+		await assert.rejects(cancel(fixture), UNREACHED);
+		const caller = { ...request().caller, signer: OWNER.address };
+		await assert.rejects(cancel(fixture, { caller }), UNREACHED);
+		const cancels = relay.called.filter(({ method }) => method === "eth_cancelTransaction");
+		assert.equal(cancels.length, 2, "the relay has cancelled it for both");
+	},
+);
+
+scenario("the signed cancel of a page's transaction stays in the name of its client", async (fixture) => {
+	const { relay, journal, request } = fixture;
+	const { caller } = request();
+	await held(fixture, "relay", { caller: { ...caller, origin: "https://app.example" } });
+	relay.answers = [BROKEN_OFF];
+	await assert.rejects(cancel(fixture, { caller: { ...caller, signer: OWNER.address } }), UNREACHED);
+	assert.equal(journal.rows.get(HASH)?.address, "192.0.2.1");
+});
+
 for (const [relay, relayKnowsClient, heard] of [
 	[
 		"does not believe boost about clients",

@@ -208,7 +208,8 @@ export class AuctionFixture {
 		const { hash, from } = transaction.tx;
 		this.label(hash, label);
 		const account = { address: from, block: this.head.number, nonce: 0n, balance: 10n ** 21n };
-		const added = await this.transactions.changes.add(transaction, { ...account, code: "none" }, false);
+		const isNew = { isResubmitted: false, unseen: [] };
+		const added = await this.transactions.changes.add(transaction, { ...account, code: "none" }, isNew);
 		if (added.outcome === "rejected") throw new Error(added.rejection.message);
 		if (options.shared !== false) this.transactions.shared(transaction);
 		if (options.out !== false) this.sendTarget(transaction);
