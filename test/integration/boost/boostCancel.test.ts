@@ -246,6 +246,18 @@ describe("while the relay is healthy", () => {
 		assert.equal(signers[5], tx.from, "of what was signed and is written anew");
 	});
 
+	it("reads of a status are charged to the client, not to boost", async () => {
+		const { tx } = await held();
+		const since = fixture.wires.relay.requests().length;
+		await boost.send({ verb: "GET", path: `/tx/${tx.hash}`, headers: HERE });
+		const [read] = fixture.wires.relay
+			.requests()
+			.slice(since)
+			.filter(({ target }) => target === `/tx/${tx.hash}`);
+		assert.equal(read?.headers["x-forwarded-for"], "198.51.100.1");
+		assert.equal(read?.headers["x-boost-auth"], BOOST_SECRET);
+	});
+
 	it("a transaction that comes to the relay behind boost's cancel of it is never sent", async () => {
 		const relay = (headers: Env) => new RelayClient(fixture.system.client.url, { ...HERE, ...headers });
 		for (const [secret, ends] of [
