@@ -18,8 +18,8 @@ import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
 import { ownAddress, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import {
 	beginRequest,
-	cancelsPendingAt,
 	endRequest,
+	isEndedByUser,
 	isFinal,
 	isHolder,
 	isLive,
@@ -55,6 +55,7 @@ const NOT_BELIEVED =
 const NOT_ANSWERED = "the relay has not answered yet, and the journal does not have it";
 const NO_ANSWER = "the relay does not answer, and the journal does not have it";
 const ELSEWHERE = "another boost instance has it, and does not answer";
+const UNWRITTEN = "the journal can't be written, so a restart could forget the cancel: cancel it again";
 /** The error of a cancel while an upstream that may have the transaction has not answered it. */
 export const UNREACHED =
 	"the upstream that has it does not answer; boost sends it to no other, and cancels it there as soon as possible";
@@ -104,7 +105,8 @@ export class Cancels {
 		if (row === null || action === "askRelay") return this.#askRelay(hash, state);
 		if (!isLive(row)) {
 			if (await this.#isMined(row, state)) throw notPending();
-			return action === "isCancelled" || this.#cancelForAll(row, state);
+			if (action === "cancelForAll") await this.#cancelForAll(row, state);
+			return this.#reached(row);
 		}
 		if (action === "takeBackWish" && (await this.#takesBackOne(row, state))) return true;
 		// The relay has ended it for all owners that it knew.
@@ -112,6 +114,19 @@ export class Cancels {
 		const bySender = caller.signer === row.from;
 		const byRight = action !== "askRelayFirst";
 		await this.#cancelEverywhere([row], { tx: null, byRight, asksRelay: bySender }, bySender, state);
+		return this.#reached(row);
+	}
+
+	/**
+	 * True once the end is on disk, and no upstream has a cancel outstanding for a transaction with
+	 * this nonce, which may have replaced others. Throws RpcError `unavailable` otherwise: another
+	 * process could send it.
+	 */
+	async #reached({ hash, from, nonce }: Row): Promise<true> {
+		const { rows } = this.#dependencies;
+		if (!(await rows.written(hash))) throw unavailable(UNWRITTEN);
+		for (const row of rows.pendingCancels())
+			if (row.from === from && row.nonce === nonce && isEndedByUser(row)) throw unavailable(UNREACHED);
 		return true;
 	}
 
@@ -120,7 +135,7 @@ export class Cancels {
 	 * may have it from others. Throws RpcError `unavailable` if the relay can't be reached, which
 	 * then gets the cancel later.
 	 */
-	async #cancelForAll(ended: Row, state: RequestState): Promise<true> {
+	async #cancelForAll(ended: Row, state: RequestState): Promise<void> {
 		const { rows, reconciler } = this.#dependencies;
 		const { hash } = ended;
 		rows.change(hash, (row) =>
@@ -130,9 +145,7 @@ export class Cancels {
 		const isOver = kind === "done" || kind === "rejected";
 		if (isOver) rows.change(hash, (row) => (isLive(row) ? row : setCancelPending(row, "relay", false)));
 		await rows.written(hash);
-		const now = rows.get(hash);
-		if (!isOver || (now !== null && cancelsPendingAt(now).length > 0)) throw unavailable(UNREACHED);
-		return true;
+		if (!isOver) throw unavailable(UNREACHED);
 	}
 
 	/**

@@ -220,7 +220,8 @@ export class World {
 	#replace(boost: Boost): void {
 		this.#hasReplaced = true;
 		boost.submit(REPLACEMENT.raw).then(
-			() => this.#log.push("replaced"),
+			// An answer without the journal is logged as such, and the only one that may be forgotten.
+			() => boost.hasLease && this.#log.push("replaced"),
 			() => {},
 		);
 	}
@@ -251,6 +252,8 @@ export class World {
 	#takeOver(first: Boost): void {
 		first.isSuspended = true;
 		first.hasLease = false;
+		// Its term is over, so the database refuses its writes.
+		first.disk.broken = true;
 		for (const message of this.#messages) message.isHalfWritten ||= message.state === "made";
 		void this.#start("B", first.disk);
 	}

@@ -171,6 +171,17 @@ scenario(
 	},
 );
 
+scenario("a cancel whose end is not on disk is not true, and true once it is", async (fixture) => {
+	const { relay, disk } = fixture;
+	await held(fixture, "relay");
+	relay.answers = [YES];
+	disk.broken = true;
+	await assert.rejects(cancel(fixture), /the journal can't be written/);
+	disk.broken = false;
+	await fixture.clock.advance(10_000);
+	assert.equal(await cancel(fixture), true);
+});
+
 scenario("the signed cancel of a page's transaction stays in the name of its client", async (fixture) => {
 	const { relay, journal, request } = fixture;
 	const { caller } = request();
