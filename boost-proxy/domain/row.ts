@@ -275,6 +275,11 @@ export function cancelsPendingAt({ at }: Row): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => at[by].cancelPending);
 }
 
+/** Whether an upstream that has or may have it must still receive its cancel. */
+export function isCancelOpen({ at }: Row): boolean {
+	return UPSTREAMS.some((by) => at[by].cancelPending && isHolder(at[by]));
+}
+
 /** Whether anything is left to do for it, now or later. */
 export function needsWork(row: Row): boolean {
 	const { relay, fallback } = row.at;

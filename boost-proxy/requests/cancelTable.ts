@@ -11,7 +11,7 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { cancelsPendingAt, isHolder, isLive, type Row } from "../domain/row.ts";
+import { isCancelOpen, isHolder, isLive, type Row } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcome, CancelOutcomes } from "../reconcile/asks.ts";
 
 /** The facts that decide a cancel by hash. */
@@ -71,7 +71,7 @@ export function cancelAction({ row, caller, relayKnowsClient, isRelayOut }: Canc
 	if (!isLive(row)) {
 		if (row.desired !== "cancelled") return "notPending";
 		if (bySender && !row.bySender) return "cancelForAll";
-		return cancelsPendingAt(row).length > 0 ? "isUnreached" : "isCancelled";
+		return isCancelOpen(row) ? "isUnreached" : "isCancelled";
 	}
 	if (relayKnowsClient === false && isHeld) return "notBelieved";
 	const isLast = standingCount(withoutWish(row.owners, ownAddress(caller) ?? "")) === 0;
@@ -113,15 +113,15 @@ export function cancelEnd(
 	const rejected = all.find((one) => one.kind === "rejected");
 	const isUnsure = all.some(({ kind }) => kind === "unsure");
 	const hasEnded = done.length > 0 || isUnsure || (byRight && rejected === undefined);
-	const isLater = (name: UpstreamName): boolean => {
+	const isUnsettled = (name: UpstreamName): boolean => {
 		const kind = outcomes.get(name)?.kind;
 		if (kind === undefined) return rows.some(({ at }) => isHolder(at[name]));
-		if (kind === "unreached" || kind === "unsure" || mayCome(name, kind, rows, isSoft)) return true;
-		// The relay may not know yet that the other owners have cancelled too.
-		return name === "relay" && !bySender && rows.some(({ ownersPending }) => ownersPending);
+		return kind === "unreached" || kind === "unsure" || mayCome(name, kind, rows, isSoft);
 	};
-	// A holder that must still be cancelled at may send it.
-	const isOpen = UPSTREAMS.some((name) => isLater(name) && rows.some(({ at }) => isHolder(at[name])));
+	// The relay may not know yet that the other owners have cancelled too.
+	const isLater = (name: UpstreamName): boolean =>
+		isUnsettled(name) || (name === "relay" && !bySender && rows.some(({ ownersPending }) => ownersPending));
+	const isOpen = UPSTREAMS.some((name) => isUnsettled(name) && rows.some(({ at }) => isHolder(at[name])));
 	const isOver = (done.length > 0 || all.length === 0) && !isOpen;
 	const answered = (): CancelEnd["answer"] => {
 		const relays = outcomes.get("relay");

@@ -19,7 +19,7 @@ import { ownAddress, type RequestState, relayStages, stagesCall } from "../domai
 import {
 	beginRequest,
 	endRequest,
-	isEndedByUser,
+	isCancelOpen,
 	isFinal,
 	isHolder,
 	isLive,
@@ -126,7 +126,7 @@ export class Cancels {
 		const { rows } = this.#dependencies;
 		if (!(await rows.written(hash))) throw unavailable(UNWRITTEN);
 		for (const row of rows.pendingCancels())
-			if (row.from === from && row.nonce === nonce && isEndedByUser(row)) throw unavailable(UNREACHED);
+			if (row.from === from && row.nonce === nonce && isCancelOpen(row)) throw unavailable(UNREACHED);
 		return true;
 	}
 
@@ -259,7 +259,7 @@ export class Cancels {
 	 */
 	#checked(outcome: CancelOutcome, { hash }: Row): CancelOutcome {
 		const isUnknown = this.#dependencies.rows.live(hash)?.ownersPending === true;
-		return outcome.kind === "rejected" && isUnknown ? { kind: "done", isStillWanted: false } : outcome;
+		return outcome.kind === "rejected" && isUnknown ? { kind: "unsure" } : outcome;
 	}
 
 	/**

@@ -41,6 +41,7 @@ import {
 import {
 	endRequest,
 	holdersOf,
+	isCancelOpen,
 	isFinal,
 	isLive,
 	markHeld,
@@ -256,7 +257,7 @@ export class Submissions {
 	 */
 	#checkReached({ hash, from, nonce }: DecodedTransaction, state: RequestState): void {
 		for (const row of this.#dependencies.rows.pendingCancels()) {
-			if (row.from !== from || row.nonce !== nonce) continue;
+			if (row.from !== from || row.nonce !== nonce || !isCancelOpen(row)) continue;
 			this.#report(state, hash, "unavailable");
 			throw unavailable(UNREACHED);
 		}

@@ -132,7 +132,7 @@ const ENDS: readonly (readonly [
 	[held("has", "has"), "rejected", "unsure", "owner", ended(VERDICT, "fallback")],
 	[held("has", "has"), "done", null, "stranger", ended("done", "fallback")],
 	[held("has", "has"), "done", "cannot", "owner", stays("cannot", "relay")],
-	[held("has", "has", { ownersPending: true }), "done", "done", "owner", ended("unreached", "relay")],
+	[held("has", "has", { ownersPending: true }), "done", "done", "owner", ended("done", "relay")],
 	[held("given", "has"), "rejected", "done", "owner", ended("unreached", "relay")],
 	[held("has", "has", { ownersPending: true }), "done", "done", "sender", ended("done")],
 ];
