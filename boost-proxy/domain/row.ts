@@ -2,7 +2,6 @@
 // at each upstream. Every change of a row, except of its notes, is a pure function here, named by a
 // verb. So everything that can happen to a row can be read in one place.
 
-import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Owner } from "../../shared/ownership.ts";
@@ -280,6 +279,12 @@ export function isCancelOpen({ at }: Row): boolean {
 	return UPSTREAMS.some((by) => at[by].cancelPending && isHolder(at[by]));
 }
 
+/** Whether {@link isCancelOpen} holds for one of `rows` with this sender and nonce. */
+export function isAnyCancelOpen(rows: Iterable<Row>, { from, nonce }: Pick<Row, "from" | "nonce">): boolean {
+	for (const row of rows) if (row.from === from && row.nonce === nonce && isCancelOpen(row)) return true;
+	return false;
+}
+
 /** Whether anything is left to do for it, now or later. */
 export function needsWork(row: Row): boolean {
 	const { relay, fallback } = row.at;
@@ -443,8 +448,7 @@ export function stripRow(one: EndedOne): Row {
 	const { owners = NO_OWNERS, bySender = false, search = "", receivedAt = 0, at = NOWHERE } = one;
 	// Most rows have one owner, and only its address is needed. A web page's has none.
 	const [only] = owners;
-	const isAlone = owners.length === 1 && only?.address != null;
-	const address = isAlone ? (only?.address ?? UNKNOWN_ADDRESS) : one.address;
+	const alone = owners.length === 1 ? (only?.address ?? null) : null;
 	const state = ({ presence, cancelPending }: DeliveryState) => ({ ...ABSENT, presence, cancelPending });
 	// One literal: all rows then share a V8 hidden class. There may be hundreds of thousands.
 	return {
@@ -456,8 +460,8 @@ export function stripRow(one: EndedOne): Row {
 		path,
 		search,
 		softCancellations: false,
-		address,
-		owners: isAlone && only?.cancelled !== true ? NO_OWNERS : owners,
+		address: alone ?? one.address,
+		owners: alone !== null && only?.cancelled !== true ? NO_OWNERS : owners,
 		ownersPending: false,
 		bySender,
 		receivedAt,

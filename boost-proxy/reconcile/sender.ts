@@ -236,7 +236,7 @@ export class Sender {
 			const options = { deadlineMs, caller };
 			const delivery = owner.cancelled ? null : await relay.deliver(sendable(row, raw, relay), options);
 			const isOver = owner.cancelled
-				? await this.#cancelAs(relay, row, caller, deadlineMs, false)
+				? await this.#cancelAs(relay, row, caller, deadlineMs)
 				: delivery?.kind === "acknowledged" ||
 					(delivery?.kind === "rejected" && isFinalVerdict(delivery.error));
 			if (isOver) continue;
@@ -291,15 +291,10 @@ export class Sender {
 		return true;
 	}
 
-	/** `hasEnded`: for all owners. Otherwise an upstream that does not have it keeps no end. */
-	async #cancelAs(
-		upstream: Upstream,
-		row: Row,
-		caller: Caller | null,
-		deadlineMs: number,
-		hasEnded = true,
-	): Promise<boolean> {
+	/** A live row is cancelled for one of its owners only, so the relay keeps no end of it. */
+	async #cancelAs(upstream: Upstream, row: Row, caller: Caller | null, deadlineMs: number): Promise<boolean> {
 		const { hash, path } = row;
+		const hasEnded = !isLive(row);
 		const ends = hasEnded ? ended("cancels", [row]) : undefined;
 		const options = { deadlineMs, caller, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);

@@ -91,7 +91,7 @@ export interface CancelEnd {
 }
 
 /** `bySender`: in the sender's name. `isSoft`: by a self-transfer. */
-interface CancelNature {
+interface CancelNature extends Pick<CancelAsk, "byRight"> {
 	readonly bySender: boolean;
 	readonly isSoft: boolean;
 }
@@ -104,7 +104,7 @@ interface CancelNature {
 export function cancelEnd(
 	rows: readonly Row[],
 	outcomes: CancelOutcomes,
-	{ byRight, bySender, isSoft }: Pick<CancelAsk, "byRight"> & CancelNature,
+	{ byRight, bySender, isSoft }: CancelNature,
 ): CancelEnd {
 	const all = [...outcomes.values()];
 	const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");

@@ -19,7 +19,7 @@ import { ownAddress, type RequestState, relayStages, stagesCall } from "../domai
 import {
 	beginRequest,
 	endRequest,
-	isCancelOpen,
+	isAnyCancelOpen,
 	isFinal,
 	isHolder,
 	isLive,
@@ -122,11 +122,10 @@ export class Cancels {
 	 * this nonce, which may have replaced others. Throws RpcError `unavailable` otherwise: another
 	 * process could send it.
 	 */
-	async #reached({ hash, from, nonce }: Row): Promise<true> {
+	async #reached(row: Row): Promise<true> {
 		const { rows } = this.#dependencies;
-		if (!(await rows.written(hash))) throw unavailable(UNWRITTEN);
-		for (const row of rows.pendingCancels())
-			if (row.from === from && row.nonce === nonce && isCancelOpen(row)) throw unavailable(UNREACHED);
+		if (!(await rows.written(row.hash))) throw unavailable(UNWRITTEN);
+		if (isAnyCancelOpen(rows.pendingCancels(), row)) throw unavailable(UNREACHED);
 		return true;
 	}
 
@@ -222,9 +221,8 @@ export class Cancels {
 			if (row !== undefined && relays !== undefined && ask.tx === null && ask.byRight)
 				outcomes.set("relay", this.#checked(relays, row));
 			const now = siblings.map((one) => rows.live(one.hash) ?? one);
-			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, {
-				...{ byRight: ask.byRight, bySender, isSoft: ask.tx !== null },
-			});
+			const nature = { byRight: ask.byRight, bySender, isSoft: ask.tx !== null };
+			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, nature);
 			for (const name of abandonedBy) change((one) => markAbandoned(one, name));
 			if (laterAt !== null) {
 				const isOwners = ask.byRight && !bySender;

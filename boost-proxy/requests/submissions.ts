@@ -41,7 +41,7 @@ import {
 import {
 	endRequest,
 	holdersOf,
-	isCancelOpen,
+	isAnyCancelOpen,
 	isFinal,
 	isLive,
 	markHeld,
@@ -233,7 +233,12 @@ export class Submissions {
 		}
 		if (past !== null && !isAnothers) {
 			state.routing.answeredBy.add("journal");
-			if (past.desired === "cancelled" && isSelfTransfer(tx)) this.#checkReached(tx, state);
+			// A repeated soft cancel, whose first request an upstream may not have answered.
+			const isSoftCancel = past.desired === "cancelled" && isSelfTransfer(tx);
+			if (isSoftCancel && isAnyCancelOpen(rows.pendingCancels(), tx)) {
+				this.#report(state, tx.hash, "unavailable");
+				throw unavailable(UNREACHED);
+			}
 			this.#report(state, tx.hash, "known");
 			return { tx, cancels: past.desired === "cancelled" };
 		}
@@ -249,18 +254,6 @@ export class Submissions {
 		}
 		await this.#send(tx, wish, { siblings, past }, state);
 		return { tx, cancels: false };
-	}
-
-	/**
-	 * A repeated soft cancel. Throws RpcError `unavailable` while an upstream has not answered the
-	 * cancel of the earlier transaction.
-	 */
-	#checkReached({ hash, from, nonce }: DecodedTransaction, state: RequestState): void {
-		for (const row of this.#dependencies.rows.pendingCancels()) {
-			if (row.from !== from || row.nonce !== nonce || !isCancelOpen(row)) continue;
-			this.#report(state, hash, "unavailable");
-			throw unavailable(UNREACHED);
-		}
 	}
 
 	/**

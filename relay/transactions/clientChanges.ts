@@ -177,7 +177,7 @@ export class ClientChanges {
 	async cancelBy(
 		transaction: PrivateTransaction,
 		earlier: PoolEntry | TransactionRecord | null,
-		unseen: readonly CarriedTransaction[] = [],
+		unseen: readonly CarriedTransaction[],
 	): Promise<void> {
 		const { records, disk, timeToStore } = this.#dependencies;
 		const record = newRecord(transaction);

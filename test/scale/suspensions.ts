@@ -2,16 +2,16 @@
 // and cancel over a line on which requests overtake each other. Nothing that was cancelled with
 // `true` may go to a builder afterwards.
 
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { BOOST_SECRET, boostEnv } from "../faults/boostHere.ts";
 import { startFaultyWire } from "../faults/faultyWire.ts";
 import { startRelayHere, startWorld } from "../faults/world.ts";
 import { newDatabase } from "../support/engine.ts";
-import { startPlainBuilder } from "../support/plainBuilder.ts";
+import { RAW, RESULT, startPlainBuilder } from "../support/plainBuilder.ts";
 import { type BoostProcess, startBoostProcess } from "../support/processes.ts";
 import { RelayClient } from "../support/relayClient.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
+import { startTcpProxy } from "../support/tcpProxy.ts";
 import { signedTransaction, type TestAccount } from "../support/txFactory.ts";
 
 export interface SuspensionsOptions {
@@ -26,7 +26,7 @@ export interface Suspensions {
 	/** Cancels that were answered with true, and with an error. */
 	readonly cancelled: number;
 	readonly refused: number;
-	/** Transactions that went on after a true, with what received them. */
+	/** Hashes of transactions that a builder received after a true. */
 	readonly sent: readonly string[];
 	/** Half-written requests that came to the fallback after a true, as SECURITY.md says. */
 	readonly toFallback: number;
@@ -66,14 +66,15 @@ export async function suspendOften(options: SuspensionsOptions): Promise<Suspens
 	/** When a builder received bytes last. */
 	const received = new Map<string, number>();
 	builder.answerWith((body) => {
-		for (const raw of body.match(/0x[0-9a-f]{200,}/g) ?? []) received.set(raw, systemClock.monotonic());
-		return { status: 200, body: '{"jsonrpc":"2.0","id":1,"result":null}' };
+		for (const raw of body.match(RAW) ?? []) received.set(raw, systemClock.monotonic());
+		return RESULT;
 	});
 	const database = options.boosts === 2 ? { DATABASE_URL: await newDatabase() } : {};
 	const builders = JSON.stringify([{ name: "plain", url: builder.url }]);
 	const place = { DATA_DIR: world.folder("relay"), BOOST_SECRET };
 	const relay = await startRelayHere({ ...world.relayEnv, ...place, BUILDERS: builders });
-	const line = await startLine(relay.port, random);
+	const delayMs = () => (random.oneIn(HELD) ? random.below(HELD_MS) : 0);
+	const line = await startTcpProxy(relay.port, { delayMs });
 	const fallbackWire = await startFaultyWire(world.fallbackUrl);
 	const urls = { relayUrl: `http://127.0.0.1:${line.port}`, fallbackUrl: fallbackWire.url };
 	const env = {
@@ -149,35 +150,4 @@ export async function suspendOften(options: SuspensionsOptions): Promise<Suspens
 		if (one.cancelledAt === null) refused += 1;
 		await sending;
 	}
-}
-
-/** Holds back pieces at random, but keeps the order of each connection. */
-async function startLine(to: number, random: SeededRandom) {
-	const sockets = new Set<Socket>();
-	const server = createServer((incoming) => {
-		const outgoing = connect(to, "127.0.0.1");
-		let before = Promise.resolve();
-		for (const socket of [incoming, outgoing]) {
-			sockets.add(socket);
-			socket.on("error", () => {});
-			socket.on("close", () => sockets.delete(socket));
-		}
-		incoming.on("data", (chunk) => {
-			const ms = random.oneIn(HELD) ? random.below(HELD_MS) : 0;
-			before = before.then(() => (ms === 0 ? undefined : pause(systemClock, ms)));
-			void before.then(() => outgoing.write(chunk));
-		});
-		outgoing.on("data", (chunk) => incoming.write(chunk));
-		outgoing.on("close", () => incoming.destroy());
-		// Bytes that have left still arrive.
-		incoming.on("close", () => void before.then(() => outgoing.end()));
-	});
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	return {
-		port: (server.address() as AddressInfo).port,
-		async stop(): Promise<void> {
-			for (const socket of sockets) socket.destroy();
-			await new Promise((resolve) => server.close(resolve));
-		},
-	};
 }

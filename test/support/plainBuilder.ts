@@ -13,8 +13,9 @@ export type PlainAnswer =
 export type PlainBuilder = Awaited<ReturnType<typeof startPlainBuilder>>;
 
 /** Matches raw transactions, which have at least 100 bytes, but no hashes, which have 32. */
-const RAW = /0x[0-9a-f]{200,}/g;
-const RESULT: PlainAnswer = { status: 200, body: '{"jsonrpc":"2.0","id":1,"result":null}' };
+export const RAW = /0x[0-9a-f]{200,}/g;
+/** The default answer. */
+export const RESULT: PlainAnswer = { status: 200, body: '{"jsonrpc":"2.0","id":1,"result":null}' };
 
 /** Starts one on loopback. */
 export async function startPlainBuilder() {

@@ -1,12 +1,21 @@
 // A TCP proxy whose connections can be cut, frozen, held or redirected. It knows no protocol.
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { pause, systemClock } from "../../shared/clock.ts";
 
 /** A running forwarder. */
 export type TcpProxy = Awaited<ReturnType<typeof startTcpProxy>>;
 
+interface TcpProxyOptions {
+	/**
+	 * How long each piece that is sent is held back, in ms. The order of a connection stays, and what
+	 * was sent arrives even if the sender disconnects.
+	 */
+	readonly delayMs?: () => number;
+}
+
 /** Starts a forwarder to the port `to` on loopback. */
-export async function startTcpProxy(to: number) {
+export async function startTcpProxy(to: number, { delayMs }: TcpProxyOptions = {}) {
 	const sockets = new Set<Socket>();
 	let state: "open" | "cut" | "frozen" = "open";
 	let accepted = 0;
@@ -30,13 +39,23 @@ export async function startTcpProxy(to: number) {
 			return;
 		}
 		const outgoing = keep(connect(target, "127.0.0.1"));
+		let before = Promise.resolve();
+		const send = (chunk: Buffer): void => {
+			if (delayMs === undefined) outgoing.write(chunk);
+			else {
+				const ms = delayMs();
+				before = before.then(() => pause(systemClock, ms)).then(() => void outgoing.write(chunk));
+			}
+		};
 		incoming.on("data", (chunk) => {
 			const kept = held.get(outgoing);
 			if (kept !== undefined) kept.push(chunk);
-			else if (state === "open") outgoing.write(chunk);
+			else if (state === "open") send(chunk);
 		});
 		incoming.on("close", () => {
-			if (!held.has(outgoing)) outgoing.destroy();
+			if (held.has(outgoing)) return;
+			if (delayMs === undefined) outgoing.destroy();
+			else void before.then(() => outgoing.end());
 		});
 		pairs.set(incoming, outgoing);
 		incoming.on("close", () => pairs.delete(incoming));
