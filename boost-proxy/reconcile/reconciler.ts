@@ -114,7 +114,8 @@ export class Reconciler {
 		const { rows } = this.#dependencies;
 		const came: Tried[] = [];
 		let nextNonce: bigint | null | undefined;
-		for (let left = this.#leftMs(ask); left > 0 && this.#mayAct; left = this.#leftMs(ask)) {
+		const mayGoOn = () => !this.#stopped && (came.length === 0 || this.#mayAct);
+		for (let left = this.#leftMs(ask); left > 0 && mayGoOn(); left = this.#leftMs(ask)) {
 			const known = rows.liveOf(ask.tx.from);
 			const time = this.#situation.time();
 			const next = planSubmission(ask, came, known, this.#situation.health, time, nextNonce);
