@@ -279,9 +279,13 @@ export function isCancelOpen({ at }: Row): boolean {
 	return UPSTREAMS.some((by) => at[by].cancelPending && isHolder(at[by]));
 }
 
-/** Whether {@link isCancelOpen} holds for one of `rows` with this sender and nonce. */
-export function isAnyCancelOpen(rows: Iterable<Row>, { from, nonce }: Pick<Row, "from" | "nonce">): boolean {
-	for (const row of rows) if (row.from === from && row.nonce === nonce && isCancelOpen(row)) return true;
+/** Whether {@link isCancelOpen} holds for another one of `rows` with this sender and nonce. */
+export function isAnyCancelOpen(
+	rows: Iterable<Row>,
+	{ hash, from, nonce }: Pick<Row, "hash" | "from" | "nonce">,
+): boolean {
+	for (const row of rows)
+		if (row.nonce === nonce && row.from === from && row.hash !== hash && isCancelOpen(row)) return true;
 	return false;
 }
 

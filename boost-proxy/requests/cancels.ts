@@ -15,11 +15,12 @@ import {
 import { cancelReach } from "../domain/budget.ts";
 import { isOwner, takeBackWish } from "../domain/owners.ts";
 import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
-import { ownAddress, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
+import { onBehalfOf, ownAddress, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import {
 	beginRequest,
 	endRequest,
 	isAnyCancelOpen,
+	isCancelOpen,
 	isFinal,
 	isHolder,
 	isLive,
@@ -118,9 +119,9 @@ export class Cancels {
 	}
 
 	/**
-	 * True once the end is on disk, and no upstream has a cancel outstanding for a transaction with
-	 * this nonce, which may have replaced others. Throws RpcError `unavailable` otherwise: another
-	 * process could send it.
+	 * True once the end of a cancelled row is on disk, and no upstream has a cancel outstanding for
+	 * another transaction with its nonce, which it may have replaced. Throws RpcError `unavailable`
+	 * otherwise.
 	 */
 	async #reached(row: Row): Promise<true> {
 		const { rows } = this.#dependencies;
@@ -144,7 +145,8 @@ export class Cancels {
 		const isOver = kind === "done" || kind === "rejected";
 		if (isOver) rows.change(hash, (row) => (isLive(row) ? row : setCancelPending(row, "relay", false)));
 		await rows.written(hash);
-		if (!isOver) throw unavailable(UNREACHED);
+		const now = rows.get(hash);
+		if (!isOver || (now !== null && isCancelOpen(now))) throw unavailable(UNREACHED);
 	}
 
 	/**
@@ -219,7 +221,7 @@ export class Cancels {
 			const [row] = siblings;
 			const relays = outcomes.get("relay");
 			if (row !== undefined && relays !== undefined && ask.tx === null && ask.byRight)
-				outcomes.set("relay", this.#checked(relays, row));
+				outcomes.set("relay", await this.#checked(relays, row, state));
 			const now = siblings.map((one) => rows.live(one.hash) ?? one);
 			const nature = { byRight: ask.byRight, bySender, isSoft: ask.tx !== null };
 			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, nature);
@@ -245,19 +247,38 @@ export class Cancels {
 	 * keeps no record of an end, since the other owners want it.
 	 */
 	async #takenBackAtRelay(row: Row, state: RequestState): Promise<CancelOutcome> {
-		const answer = await this.#dependencies.reconciler.cancelAtRelay(row.hash, null, state);
-		const outcome = this.#checked(answer, row);
-		const isUnknown = outcome.kind === "rejected" && (await this.#stageAtRelay(row, state)) === null;
+		const outcome = await this.#dependencies.reconciler.cancelAtRelay(row.hash, null, state);
+		if (outcome.kind !== "rejected") return outcome;
+		// It gets this owner with the others, followed by the cancel.
+		if (this.#dependencies.rows.live(row.hash)?.ownersPending === true) return { kind: "unsure" };
+		const isUnknown = (await this.#stageAtRelay(row, state)) === null;
 		return isUnknown ? { kind: "done", isStillWanted: true } : outcome;
 	}
 
 	/**
-	 * Interprets the relay's answer to a client that may cancel. The relay may have the transaction,
-	 * but not know this owner yet. It then gets this owner with the others, followed by the cancel.
+	 * Interprets the relay's answer to the last owner that wants the transaction. The relay may not
+	 * know this owner yet, or not know yet that the others have withdrawn. Then it is cancelled for
+	 * each of them, while the reconciler reports no owners.
 	 */
-	#checked(outcome: CancelOutcome, { hash }: Row): CancelOutcome {
-		const isUnknown = this.#dependencies.rows.live(hash)?.ownersPending === true;
-		return outcome.kind === "rejected" && isUnknown ? { kind: "unsure" } : outcome;
+	async #checked(outcome: CancelOutcome, row: Row, state: RequestState): Promise<CancelOutcome> {
+		const { rows, reconciler } = this.#dependencies;
+		const { hash, from } = row;
+		const { requestId } = state.caller;
+		const isUnknown = outcome.kind === "rejected" && rows.live(hash)?.ownersPending === true;
+		if (!isUnknown && !(outcome.kind === "done" && outcome.isStillWanted)) return outcome;
+		const release = await reconciler.hold(from);
+		try {
+			let last: CancelOutcome = isUnknown ? { kind: "unsure" } : outcome;
+			for (const { address } of rows.live(hash)?.owners ?? row.owners) {
+				if (address === null) continue;
+				const caller = onBehalfOf({ address, requestId });
+				const next = await reconciler.cancelAtRelay(hash, null, { ...state, caller });
+				if (next.kind === "done" && (last.kind !== "done" || last.isStillWanted)) last = next;
+			}
+			return last;
+		} finally {
+			release();
+		}
 	}
 
 	/**
