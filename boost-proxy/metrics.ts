@@ -13,7 +13,7 @@ import {
 } from "./domain/ports.ts";
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/request.ts";
 import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
-import type { PartStatus } from "./ingress/operators.ts";
+import type { InstancesStatus } from "./ingress/operators.ts";
 import { PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
 import { HANDOVER_OUTCOMES } from "./reconcile/sender.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
@@ -47,7 +47,7 @@ const TASKS = [
 	"chain",
 	"client trust",
 	"subscriptions",
-	"parts",
+	"homes",
 ] as const;
 
 /** Statistics of the calls of five seconds. */
@@ -149,7 +149,7 @@ export interface BoostReadings {
 	readonly upstreams: Upstreams;
 	readonly rows: Rows;
 	/** Null without a database. */
-	readonly part: PartStatus | null;
+	readonly homes: InstancesStatus | null;
 	readonly clock: Pick<Clock, "now">;
 	/** Number of open websockets. */
 	readonly websockets: () => number;
@@ -158,7 +158,7 @@ export interface BoostReadings {
 /** Makes boost's gauges. Without a fallback its series stay 0. */
 export function watchBoost(
 	metrics: Metrics,
-	{ upstreams, rows, part, clock, websockets }: BoostReadings,
+	{ upstreams, rows, homes, clock, websockets }: BoostReadings,
 ): void {
 	const breakerOf = (upstream: string) =>
 		(upstream === "relay" ? upstreams.relay : upstreams.fallback)?.breaker;
@@ -191,11 +191,11 @@ export function watchBoost(
 		labelSets({ of: FULLNESS_OF }),
 		({ of }) => rows.fullness[of === "all" ? "all" : "client"],
 	);
-	metrics.gauge("boost_parts", "Boost instances that have a part of the journal", () => part?.count ?? 1);
+	metrics.gauge("boost_instances", "Boost instances on this database", () => homes?.count ?? 1);
 	metrics.gauge(
-		"boost_adopted_parts",
-		"Parts of stopped boost instances that this one has adopted since its start",
-		() => part?.adopted ?? 0,
+		"boost_accounts_taken_over",
+		"Accounts that this instance has taken over from others since its start",
+		() => homes?.takenOver ?? 0,
 	);
 	metrics.gauge("boost_websockets", "Websockets that are open", websockets);
 }

@@ -28,11 +28,11 @@ import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
 import { NO_OTHERS } from "./domain/ports.ts";
+import { Homes } from "./homes/homes.ts";
 import { boostPages } from "./ingress/pages.ts";
 import { ReportedChain } from "./ingress/reportedChain.ts";
 import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
-import { Parts } from "./parts/parts.ts";
 import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { ChainTime } from "./rows/chainTime.ts";
@@ -181,29 +181,23 @@ async function connect(
 	// A fallback may lie, or be on another chain by mistake. Its answers end no row.
 	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const parts = { rows, upstreams, chain, clock, background };
+	const { shared } = rows;
+	const homes =
+		shared === null
+			? null
+			: new Homes({
+					...{ shared, rows, clock, background, log: log.child("homes") },
+					reachesRelay: () => !upstreams.relay.breaker.isUnavailable,
+				});
+	const others = homes ?? NO_OTHERS;
 	const reconciler = new Reconciler(
 		{
 			budgetMs: config.REQUEST_BUDGET_MS,
 			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, DELIVERY_MS),
 			tickMs: Math.min(config.PROBE_INTERVAL_MS, RECONCILE_TICK_MS),
 		},
-		{
-			...{ ...parts, log: log.child("reconciler"), onHandover: metrics.handover },
-			// If this boost instance may have lost its part, another instance decides about those rows.
-			// After a suspend, this instance may not know of others until the database has answered or
-			// failed.
-			mayAct: () => kv.isHeld || others === null || (others.wasAlone && kv.trouble !== null),
-		},
+		{ ...parts, others, log: log.child("reconciler"), onHandover: metrics.handover },
 	);
-	const others =
-		kv.parts === undefined
-			? null
-			: new Parts({
-					...{ parts: kv.parts, rows, clock, background },
-					hold: (from) => reconciler.hold(from),
-					fits: (other) => binding.fits(other),
-					log: log.child("parts"),
-				});
 	const observer = createObserver(
 		{ intervalMs: config.PROBE_INTERVAL_MS },
 		{ ...parts, slot: slots, chain: ours, log: log.child("observer") },
@@ -228,9 +222,9 @@ async function connect(
 		drainMs,
 		standby,
 		pages,
-		others: others ?? NO_OTHERS,
+		others,
 		store: kv,
-		part: others,
+		homes,
 		chainId,
 		fork: () => chainTime.forkIn(slots.ms),
 		slot: slots,
@@ -238,7 +232,7 @@ async function connect(
 		via,
 		lookup,
 	});
-	watchBoost(registry, { upstreams, rows, part: others, clock, websockets: () => servers.websockets });
+	watchBoost(registry, { upstreams, rows, homes, clock, websockets: () => servers.websockets });
 	const components: readonly Component[] = [
 		// Answers requests that still wait if the start fails. No effect once the server has the port.
 		onStop("standby", () => standby.stop()),
@@ -252,8 +246,7 @@ async function connect(
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
 		chainTime.follow(slots, { chain: ours, background, clock }),
 		clientTrust,
-		// Stops after the reconciler. Until then, other boost instances get at once what they request.
-		...(others === null ? [] : [others.component]),
+		...(homes === null ? [] : [homes.component]),
 		{ name: "reconciler", start: async () => reconciler.start(), stop: () => reconciler.stop() },
 		observer,
 		servers,

@@ -32,10 +32,10 @@ import type { ChainReads, OtherBoosts, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import {
+	type InstancesStatus,
+	instanceCheck,
 	journalCheck,
 	operatorRoutes,
-	type PartStatus,
-	partCheck,
 	upstreamCheck,
 } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
@@ -85,7 +85,7 @@ export interface ServersModules {
 	readonly others: OtherBoosts;
 	readonly store: Pick<SharedStore, "trouble">;
 	/** Null without a database. */
-	readonly part: PartStatus | null;
+	readonly homes: InstancesStatus | null;
 }
 
 /** The servers as one component. */
@@ -224,7 +224,7 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 		upstreamCheck(upstreams),
 		clientTrust.check,
 		journalCheck(modules.store),
-		...(modules.part === null ? [] : [partCheck(modules.part)]),
+		...(modules.homes === null ? [] : [instanceCheck(modules.homes)]),
 	];
 	const routes: readonly Route[] = [
 		status,
@@ -235,7 +235,7 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 				relay: relay.breaker,
 				fallback: upstreams.fallback?.breaker ?? null,
 				rows,
-				part: modules.part,
+				homes: modules.homes,
 				slot: modules.slot,
 				build: modules.build,
 				latency: metrics.callTimes,

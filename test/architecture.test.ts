@@ -53,7 +53,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	// Boost's rooms, each above those that it may import, so that there is no circle among them.
 	[/^boost-proxy\/domain\//, ["shared/"]],
 	[/^boost-proxy\/(dialects|journal|reconcile|subscriptions)\//, BOOST],
-	[/^boost-proxy\/(rows|parts)\//, [...BOOST, "boost-proxy/journal/"]],
+	[/^boost-proxy\/(rows|homes)\//, [...BOOST, "boost-proxy/journal/"]],
 	[/^boost-proxy\/upstream\//, [...BOOST, "boost-proxy/dialects/"]],
 	[/^boost-proxy\/health\//, [...BOOST, "boost-proxy/upstream/verdict.ts"]],
 	[

@@ -132,72 +132,78 @@ export interface ChainReads {
 	batch(calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null>;
 }
 
-/** The record of a transaction at another boost instance on the same database. */
-export interface ElsewhereRow {
-	readonly row: Row;
-	/** Null if its bytes are not kept. */
-	readonly raw: Buffer | null;
-}
-
 /**
- * The other boost instances on the same database, each with a part of the journal. One part has all
- * live rows of an account: the part of the instance that its wallet used last.
+ * The rows of all boost instances on the same database. An account's rows are in memory at the
+ * instance that wrote it last.
  *
  * All methods throw {@link UnknownElsewhereError} if the database does not answer. The exception:
  * its last answer showed no other instance. Then this instance carries on as if it were alone.
  */
 export interface OtherBoosts {
-	/** Whether there is certainly no other instance, so that no query is needed. */
+	/**
+	 * Whether there is certainly no other instance, so that what is in memory is all, and no query is
+	 * needed.
+	 */
 	readonly isAlone: boolean;
+	/** Whether the database's last answer showed no other instance. */
+	readonly wasAlone: boolean;
+	/** Whether another instance has reported that it reaches our relay. */
+	readonly doOthersReach: boolean;
 	/**
-	 * Looks up a hash, live or ended, at the other instances. `address`: the client's, whose look-ups
-	 * run one query at a time.
+	 * Looks up a hash, live or ended, among all rows. `address`: the client's, whose look-ups run one
+	 * query at a time.
 	 */
-	find(hash: string, address: string): Promise<ElsewhereRow | null>;
-	/** The live rows of an account at other instances, by nonce. */
+	find(hash: string, address: string): Promise<Row | null>;
+	/** An account's live rows, by nonce and arrival. */
 	liveOf(from: string): Promise<readonly Row[]>;
-	/**
-	 * Moves an account's live rows here, and runs `work` while no other boost instance can have them.
-	 */
-	withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T>;
+	/** Runs `work` with an account's rows in memory, and again if another instance was first. */
+	withRowsOf<T>(request: AccountRequest, work: () => Promise<T>): Promise<T>;
 }
 
 /** The state of the other instances is not known, so a request that depends on it is refused. */
 export class UnknownElsewhereError extends RpcError {
-	constructor(why: string, what: string) {
-		super("unavailable", `${why}, so it is not known whether another boost instance has ${what}`);
+	constructor(what: string) {
+		super(
+			"unavailable",
+			`the database did not answer, so it is not known whether another boost instance has ${what}`,
+		);
 	}
 }
+
+/** Another boost instance has written the account since this request read it. */
+export class LostRaceError extends Error {
+	override readonly name = "LostRaceError";
+}
+
+/**
+ * Whether a row may be sent. `won`: its latest state is on disk, and no other boost instance has
+ * written its account since. `lost`: another one has, and decided something else, so the request
+ * must decide again. `failed`: the database does not answer.
+ */
+export type Claim = "won" | "lost" | "failed";
 
 /** A client's request about a transaction. */
 export interface AccountRequest {
 	/** Its sender. */
 	readonly from: string;
-	readonly nonce: bigint;
 	readonly hash: string;
-	/**
-	 * How long the request may wait for rows of its nonce at other instances, in ms. For other nonces
-	 * it waits less.
-	 */
+	/** How long it may be run again, in ms. */
 	readonly ms: number;
+	/**
+	 * Whether it needs the latest rows from the beginning. Otherwise its first write shows whether
+	 * they are.
+	 */
+	readonly isCareful: boolean;
 }
-
-/** Records that stay at other boost instances. */
-export interface Elsewhere {
-	/** The account's rows that could not be moved here in time. */
-	readonly live: readonly Row[];
-	/** The transaction itself, if another boost instance saw it mined or ended by its user. */
-	readonly ended: Row | null;
-}
-
-export const NOWHERE_ELSE: Elsewhere = { live: [], ended: null };
 
 /** Used when this boost instance has a journal of its own. */
 export const NO_OTHERS: OtherBoosts = {
 	isAlone: true,
+	wasAlone: true,
+	doOthersReach: false,
 	find: async () => null,
 	liveOf: async () => [],
-	withRowsOf: (_, work) => work(NOWHERE_ELSE),
+	withRowsOf: (_, work) => work(),
 };
 
 /** The heads that clients may know. */

@@ -314,6 +314,11 @@ export function markGiven(row: Row, by: UpstreamName): Row {
 	return changeState(row, by, { presence: "given", retryAt: 0, epoch: null });
 }
 
+/** The reconciler is about to send it to `by`. */
+export function markAsked(row: Row, by: UpstreamName): Row {
+	return isLive(row) ? changeState(row, by, { presence: "unanswered" }) : row;
+}
+
 function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
 	return isEndedByUser(row) ? setCancelPending(row, by, true) : row;
 }
@@ -343,8 +348,8 @@ export function markLost(row: Row, by: UpstreamName): Row {
 
 /** `by` turns out not to have it after a client's request: its state there is `before` again. */
 export function markAsBefore(row: Row, by: UpstreamName, before: DeliveryState): Row {
-	if (!isLive(row) || row.at[by].presence !== "given") return row;
-	const { replacementPending } = row.at[by];
+	const { presence, replacementPending } = row.at[by];
+	if (!isLive(row) || (presence !== "given" && presence !== "unanswered")) return row;
 	return changeState(row, by, { ...before, replacementPending });
 }
 

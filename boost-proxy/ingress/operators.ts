@@ -18,7 +18,7 @@ export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
 	readonly rows: Rows;
-	readonly part: PartStatus | null;
+	readonly homes: InstancesStatus | null;
 	readonly slot: SlotLength;
 	readonly build: Build;
 	/** Recent durations of calls, for the operator's page: JSON. */
@@ -50,19 +50,19 @@ export interface BoostStatus {
 		readonly durable: boolean;
 		/** How many of them each upstream has; a transaction at both counts for both. */
 		readonly held: Readonly<Record<UpstreamName, number>>;
-		/** This instance among several boost instances on one database; else null. */
-		readonly part: PartStatus | null;
+		/** The boost instances on this one's database; null without a database. */
+		readonly instances: InstancesStatus | null;
 	};
 }
 
 /** This boost instance among those on its database. */
-export interface PartStatus {
-	/** The name of its part of the journal. */
+export interface InstancesStatus {
+	/** Its name, new with each start. */
 	readonly own: string;
-	/** How many boost instances have a part. */
+	/** How many there are, including this one. */
 	readonly count: number;
-	/** Parts that it has adopted from boost instances that were gone. */
-	readonly adopted: number;
+	/** Accounts that it has taken over from instances that had ended or did not reach the relay. */
+	readonly takenOver: number;
 }
 
 /**
@@ -179,9 +179,9 @@ export function journalCheck(store: Pick<SharedStore, "trouble">): ReadinessChec
 	};
 }
 
-/** Names the boost instance's part; it never fails. */
-export function partCheck({ own }: PartStatus): ReadinessCheck {
-	return { name: "part", check: () => ({ ok: true, note: own }) };
+/** Names the boost instance; it never fails. */
+export function instanceCheck({ own }: InstancesStatus): ReadinessCheck {
+	return { name: "instance", check: () => ({ ok: true, note: own }) };
 }
 
 function publicStatusOf({ relay, fallback, rows, slot }: OperatorRoutesDependencies): PublicStatus {
@@ -202,7 +202,7 @@ function isDurable(rows: Rows): boolean {
 	return rows.isDurable && !rows.isFull;
 }
 
-function statusOf({ relay, fallback, rows, slot, part }: OperatorRoutesDependencies): BoostStatus {
+function statusOf({ relay, fallback, rows, slot, homes }: OperatorRoutesDependencies): BoostStatus {
 	const held = { relay: 0, fallback: 0 };
 	for (const row of rows.allLive()) for (const holder of holdersOf(row)) held[holder]++;
 	return {
@@ -213,13 +213,13 @@ function statusOf({ relay, fallback, rows, slot, part }: OperatorRoutesDependenc
 			depth: rows.liveCount,
 			durable: isDurable(rows),
 			held,
-			part: part === null ? null : partOf(part),
+			instances: homes === null ? null : instancesOf(homes),
 		},
 	};
 }
 
-function partOf({ own, count, adopted }: PartStatus): PartStatus {
-	return { own, count, adopted };
+function instancesOf({ own, count, takenOver }: InstancesStatus): InstancesStatus {
+	return { own, count, takenOver };
 }
 
 function forceOne(

@@ -37,7 +37,10 @@ export class Archive {
 		this.#dependencies = dependencies;
 	}
 
-	/** Reads which rows there are, without reading the rows. Rejects if the store fails. */
+	/**
+	 * Reads which rows there are, without reading the rows. Rejects if the store fails. May be called
+	 * again, if another process has ended rows.
+	 */
 	async open(): Promise<void> {
 		for await (const [key] of this.#dependencies.kv.range(...prefixRange(BY_TIME))) this.add(hashIn(key));
 	}

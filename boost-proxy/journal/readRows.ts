@@ -3,32 +3,19 @@
 
 import { type Logger, safeError } from "../../shared/log.ts";
 import { isLive, isSettled, keepsBytes, type Row } from "../domain/row.ts";
-import {
-	BIRTH,
-	decodeBirth,
-	decodeState,
-	keyOf,
-	type RowKey,
-	rawOfBirth,
-	readKey,
-	STATE,
-} from "./records.ts";
+import { BIRTH, decodeBirth, decodeState, type RowKey, rawBytesIn, readKey, STATE } from "./records.ts";
 
 /** The rows of one journal, from its records. Birth records come before state records. */
 export class RowReader {
 	readonly #log: Logger;
-	readonly #withBytes: boolean;
 	/** By id and hash. A hash that came again while an earlier record was unreadable has two rows. */
 	readonly #rows = new Map<string, Row>();
 	readonly #lengths = new Map<string, number>();
-	readonly #raws = new Map<string, Buffer>();
 	#lastId = 0;
 	#bad = 0;
 
-	/** `withBytes`: whether it keeps the transactions' bytes for {@link rawOf}. */
-	constructor(log: Logger, withBytes = false) {
+	constructor(log: Logger) {
 		this.#log = log;
-		this.#withBytes = withBytes;
 	}
 
 	/** The highest id of any record. */
@@ -37,9 +24,10 @@ export class RowReader {
 	}
 
 	/**
-	 * Adds a record. The state record of a transaction overrides its birth record, if it is readable.
+	 * Adds a record, of which `value` may lack the transaction. `bytes`: the length of the whole
+	 * value. The state record of a transaction overrides its birth record, if it is readable.
 	 */
-	take(text: string, value: Buffer): void {
+	take(text: string, value: Buffer, bytes = value.length): void {
 		const prefix = text.startsWith(BIRTH) ? BIRTH : text.startsWith(STATE) ? STATE : null;
 		if (prefix === null) return;
 		const key = readKey(prefix, text);
@@ -48,20 +36,17 @@ export class RowReader {
 		try {
 			this.#rows.set(
 				place,
-				prefix === BIRTH ? this.#birth(place, key, value) : this.#state(place, key, value),
+				prefix === BIRTH ? this.#birth(place, key, value, bytes) : this.#state(place, key, value),
 			);
 		} catch (thrown) {
 			this.#leaveOut("can't be read", key.hash, { fault: safeError(thrown) });
 		}
 	}
 
-	#birth(place: string, key: RowKey, value: Buffer): Row {
+	#birth(place: string, key: RowKey, value: Buffer, bytes: number): Row {
 		// Even if the rest is malformed, the state record may be whole.
-		const raw = rawOfBirth(value);
-		this.#lengths.set(place, raw.length);
-		const row = decodeBirth(key, value);
-		if (this.#withBytes) this.#raws.set(place, raw);
-		return row;
+		this.#lengths.set(place, rawBytesIn(value, bytes));
+		return decodeBirth(key, value, bytes);
 	}
 
 	#state(place: string, key: RowKey, value: Buffer): Row {
@@ -77,11 +62,6 @@ export class RowReader {
 		}
 		if (this.#bad > 0) this.#log.error("journal records skipped", { count: this.#bad });
 		return whole;
-	}
-
-	/** The bytes of a row's transaction; null if they are not kept. */
-	rawOf(row: RowKey): Buffer | null {
-		return this.#raws.get(keyOf("", row)) ?? null;
 	}
 
 	#leaveOut(why: string, hash: string, fault?: object): void {

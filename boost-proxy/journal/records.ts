@@ -1,6 +1,14 @@
 // The stored format of rows: pure functions between a row and its keys and bytes.
 
-import { archivedKey, enveloped, LATEST_MS, openEnvelope, rawIn, timeKey } from "../../shared/kv/archive.ts";
+import {
+	archivedKey,
+	enveloped,
+	knownIn,
+	LATEST_MS,
+	rawIn,
+	rawStart,
+	timeKey,
+} from "../../shared/kv/archive.ts";
 import type { Change } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
 import { ABSENT, type DeliveryState, PRESENCES, type Presence, statesAt } from "../domain/deliveryState.ts";
@@ -91,6 +99,7 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.owners === row.owners &&
 		before.ownersPending === row.ownersPending &&
 		isFallbackSure(before) === isFallbackSure(row) &&
+		isFallbackAsked(before) === isFallbackAsked(row) &&
 		isSameState(before.at.relay, row.at.relay) &&
 		isSameState(before.at.fallback, row.at.fallback)
 	);
@@ -112,6 +121,15 @@ function isSameState(one: DeliveryState, other: DeliveryState): boolean {
  */
 function isFallbackSure({ at }: Row): boolean {
 	return at.fallback.presence === "has" && isHolder(at.relay);
+}
+
+/**
+ * Whether only the fallback may have it, and has not answered. It is sent again, if this process
+ * ends before the answer. A cancel elsewhere does not count on the fallback's having it.
+ */
+function isFallbackAsked({ at }: Row): boolean {
+	const { presence } = at.fallback;
+	return (presence === "unanswered" || presence === "given") && !isHolder(at.relay);
 }
 
 /** A row as JSON bytes. */
@@ -139,10 +157,17 @@ export function decodeArchived(hash: string, value: Buffer): Row {
 	return row;
 }
 
-/** The row in a birth record. Throws if it is malformed. */
-export function decodeBirth(key: RowKey, value: Buffer): Row {
-	const { known, raw } = openEnvelope(value);
-	return rowOf(key, known, raw.length);
+/**
+ * The row in a birth record of `bytes` bytes, of which `value` may lack the transaction. Throws if
+ * it is malformed.
+ */
+export function decodeBirth(key: RowKey, value: Buffer, bytes = value.length): Row {
+	return rowOf(key, knownIn(value), rawBytesIn(value, bytes));
+}
+
+/** The length of the transaction in a birth record of `bytes` bytes. Throws if there is none. */
+export function rawBytesIn(value: Buffer, bytes: number): number {
+	return bytes - rawStart(value, bytes);
 }
 
 /** A copy of the raw transaction in a birth record. Throws if there is none. */
@@ -183,6 +208,7 @@ function openOf(row: Row): StoredOpen {
 		replacementsPendingAt: UPSTREAMS.filter((by) => row.at[by].replacementPending),
 		holders: holdersOf(row),
 		fallbackSure: isFallbackSure(row) ? true : undefined,
+		fallbackAsked: isFallbackAsked(row) ? true : undefined,
 		unacknowledged: acknowledged ? undefined : true,
 		ownersPending: ownersPending ? true : undefined,
 		aliveUntil,
@@ -212,6 +238,7 @@ interface StoredOpen {
 	readonly replacementsPendingAt: readonly UpstreamName[];
 	readonly holders: readonly UpstreamName[];
 	readonly fallbackSure?: true | undefined;
+	readonly fallbackAsked?: true | undefined;
 	readonly unacknowledged?: true | undefined;
 	readonly ownersPending?: true | undefined;
 }
@@ -326,11 +353,13 @@ function statesOf(
 		replacementsPendingAt,
 		holders,
 		fallbackSure,
-	}: Pick<StoredOpen, "replacementsPendingAt" | "holders" | "fallbackSure">,
+		fallbackAsked,
+	}: Pick<StoredOpen, "replacementsPendingAt" | "holders" | "fallbackSure" | "fallbackAsked">,
 	cancelsAt: readonly UpstreamName[],
 ): Row["at"] {
 	const state = (by: UpstreamName): DeliveryState => {
-		const isSure = by === "relay" || holders.length === 1 || fallbackSure === true;
+		const isOnly = holders.length === 1 && fallbackAsked !== true;
+		const isSure = by === "relay" || isOnly || fallbackSure === true;
 		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "unanswered";
 		const [replacementPending, cancelPending] = [replacementsPendingAt.includes(by), cancelsAt.includes(by)];
 		return { ...ABSENT, presence, replacementPending, cancelPending };

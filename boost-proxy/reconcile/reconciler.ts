@@ -26,11 +26,6 @@ export interface ReconcilerOptions {
 export interface ReconcilerDependencies extends SenderDependencies {
 	readonly chain: ChainReads;
 	readonly background: Background;
-	/**
-	 * Whether the rows certainly belong to this boost instance. Otherwise another one may already
-	 * send them.
-	 */
-	readonly mayAct?: () => boolean;
 }
 
 /**
@@ -114,8 +109,7 @@ export class Reconciler {
 		const { rows } = this.#dependencies;
 		const came: Tried[] = [];
 		let nextNonce: bigint | null | undefined;
-		const mayGoOn = () => !this.#stopped && (came.length === 0 || this.#mayAct);
-		for (let left = this.#leftMs(ask); left > 0 && mayGoOn(); left = this.#leftMs(ask)) {
+		for (let left = this.#leftMs(ask); left > 0 && !this.#stopped; left = this.#leftMs(ask)) {
 			const known = rows.liveOf(ask.tx.from);
 			const time = this.#situation.time();
 			const next = planSubmission(ask, came, known, this.#situation.health, time, nextNonce);
@@ -155,13 +149,9 @@ export class Reconciler {
 		return leftMs(state, this.#dependencies.clock.monotonic());
 	}
 
-	get #mayAct(): boolean {
-		return !this.#stopped && this.#dependencies.mayAct?.() !== false;
-	}
-
 	#pass(): Pass {
 		const { rows, clock } = this.#dependencies;
-		if (!this.#mayAct) return { left: true, scanMs: 0 };
+		if (this.#stopped) return { left: true, scanMs: 0 };
 		const begun = clock.monotonic();
 		const { health } = this.#situation;
 		const time = this.#situation.time();
@@ -214,10 +204,10 @@ export class Reconciler {
 	async #reconcileAccount(from: string): Promise<void> {
 		const { rows } = this.#dependencies;
 		let nextNonce: bigint | null | undefined;
-		while (this.#mayAct) {
+		while (!this.#stopped) {
 			const known = rows.liveOf(from);
 			const send = this.#nextSend(known, nextNonce);
-			if (send === null) return;
+			if (send === null || this.#isForOthers(send)) return;
 			if (nextNonce === undefined && this.#dependsOnNonce(send))
 				nextNonce = await this.#nextNonce(from, this.#deadlineMs);
 			else await this.#send(send, known, this.#deadlineMs);
@@ -249,10 +239,15 @@ export class Reconciler {
 		const { hash, from } = send.row;
 		const { epoch } = this.#situation;
 		const raw = await rows.raw(hash).catch(() => null);
-		if (rows.liveOf(from) !== known || this.#situation.epoch !== epoch || !this.#mayAct) return;
+		if (rows.liveOf(from) !== known || this.#situation.epoch !== epoch || this.#stopped) return;
 		if (raw === null)
 			this.#dependencies.rows.changeLive(hash, (row) => delayRetry(row, send.to, this.#situation.time()));
 		else await this.#sender.send(send, raw, deadlineMs);
+	}
+
+	/** Whether another boost instance reaches the relay, and so takes the account over. */
+	#isForOthers({ to, need }: Send): boolean {
+		return to === "fallback" && need === "handover" && this.#dependencies.others.doOthersReach;
 	}
 
 	/**

@@ -10,7 +10,15 @@ import { NOT_CANCELLABLE, STILL_WANTED_REASON, standingCount } from "../../share
 import { withAgain } from "../../shared/submissionQuery.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
 import { isEndedBySome, markOwnersReported } from "../domain/owners.ts";
-import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
+import {
+	type Claim,
+	LostRaceError,
+	type OtherBoosts,
+	type Sendable,
+	UnknownElsewhereError,
+	type Upstream,
+	type Upstreams,
+} from "../domain/ports.ts";
 import {
 	type BoostPath,
 	type Caller,
@@ -26,6 +34,7 @@ import {
 	isLive,
 	MAX_WAIT_MS,
 	markAsBefore,
+	markAsked,
 	markGiven,
 	markHeld,
 	markRejected,
@@ -46,6 +55,7 @@ export type HandoverOutcome = (typeof HANDOVER_OUTCOMES)[number];
 export interface SenderDependencies {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
+	readonly others: OtherBoosts;
 	readonly clock: Clock;
 	readonly log: Logger;
 	readonly onHandover?: (handover: { readonly to: UpstreamName; readonly outcome: HandoverOutcome }) => void;
@@ -94,6 +104,7 @@ export class Sender {
 		const upstream = this.#upstream(to);
 		if (need === "owners") return this.#tellOwners(upstream, row, raw, deadlineMs);
 		const caller = inNameOf(row, firstStanding(row));
+		if (!(await this.#isClaimed(row, to))) return;
 		const delivery = await upstream.deliver(sendable(row, raw, upstream), { deadlineMs, caller });
 		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
 			// The relay does not know the owners that have cancelled, so only the others count.
@@ -103,6 +114,9 @@ export class Sender {
 			}));
 		}
 		const time = this.#situation.time();
+		// Nothing has left.
+		const isBack = delivery === null || (delivery.kind === "failed" && !mayHave(delivery));
+		if (isBack) this.#dependencies.rows.changeLive(hash, (one) => markAsBefore(one, to, row.at[to]));
 		if (delivery === null) {
 			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, to, time));
 		} else if (delivery.kind === "acknowledged") {
@@ -138,6 +152,8 @@ export class Sender {
 		const { caller, routing } = state;
 		const { hash } = tx;
 		rows.change(hash, (row) => markGiven(row, to));
+		const claim = rows.claimed(hash);
+		if (claim !== "won") await this.#mustHave(claim, hash, (row) => markAsBefore(row, to, before[to]));
 		// The upstream verifies blobs first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
@@ -152,6 +168,34 @@ export class Sender {
 		const isGiven = delivery !== null && mayHave(delivery);
 		rows.change(hash, (row) => (isGiven ? markGiven(row, to) : markAsBefore(row, to, before[to])));
 		return delivery;
+	}
+
+	/**
+	 * Resolves when a client's transaction may be sent. Throws LostRaceError if another instance has
+	 * written its account, and UnknownElsewhereError if one may have.
+	 */
+	async #mustHave(claiming: Claim | Promise<Claim>, hash: string, undone: (row: Row) => Row): Promise<void> {
+		const { rows, others } = this.#dependencies;
+		const claim = await claiming;
+		if (claim === "won" || (claim === "failed" && others.wasAlone)) return;
+		if (claim === "lost") throw new LostRaceError();
+		rows.change(hash, undone);
+		throw new UnknownElsewhereError("this transaction");
+	}
+
+	/**
+	 * Whether boost itself may send a row to the fallback, which remembers no cancels as our relay
+	 * does: the attempt is on disk first, so that a cancel reaches it.
+	 */
+	async #isClaimed({ hash, at }: Row, to: UpstreamName): Promise<boolean> {
+		if (to === "relay") return true;
+		const { rows, others } = this.#dependencies;
+		rows.changeLive(hash, (one) => markAsked(one, to));
+		const claim = await rows.claimed(hash);
+		if (claim === "won" || (claim === "failed" && others.wasAlone)) return true;
+		if (claim === "failed")
+			rows.changeLive(hash, (one) => delayRetry(markAsBefore(one, to, at[to]), to, this.#situation.time()));
+		return false;
 	}
 
 	/** Carries out the plan for an ended row. A cancel is repeated until the upstream answers. */

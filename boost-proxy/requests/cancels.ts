@@ -21,7 +21,6 @@ import {
 	endRequest,
 	isAnyCancelOpen,
 	isCancelOpen,
-	isFinal,
 	isHolder,
 	isLive,
 	markAbandoned,
@@ -55,7 +54,6 @@ const NOT_BELIEVED =
 	"the relay does not trust boost's client addresses and refuses their cancels; its operator must correct BOOST_SECRET or TRUST_PROXY";
 const NOT_ANSWERED = "the relay has not answered yet, and the journal does not have it";
 const NO_ANSWER = "the relay does not answer, and the journal does not have it";
-const ELSEWHERE = "another boost instance has it, and does not answer";
 const UNWRITTEN = "the journal can't be written, so a restart could forget the cancel: cancel it again";
 /** The error of a cancel while an upstream that may have the transaction has not answered it. */
 export const UNREACHED =
@@ -79,21 +77,17 @@ export class Cancels {
 		// If its ended row is unreadable, the relay may still know it.
 		const found = rows.findIfReadable(hash);
 		const own = found instanceof Promise ? await found : found;
-		const isHere = others.isAlone || (own !== null && (isLive(own) || isFinal(own)));
-		const row = isHere ? own : ((await others.find(hash, state.caller.address))?.row ?? own);
+		const row = own === null && !others.isAlone ? await others.find(hash, state.caller.address) : own;
 		// A stranger's request moves no rows of another boost instance.
-		const isStrangers = row !== null && row !== own && !isOwner(row, state.caller);
-		if (isStrangers) return this.#cancelHere(null, hash, state);
-		if (row === null || !isLive(row)) return this.#cancelHere(row, hash, state);
-		const { from, nonce } = row;
-		const ms = failover.leftMs(state) / 2;
-		return others.withRowsOf({ from, nonce, hash, ms }, async ({ live, ended }) => {
-			if (live.some((one) => one.hash === hash)) throw unavailable(ELSEWHERE);
-			return this.#cancelHere(rows.get(hash) ?? ended, hash, state);
+		if (row === null || (row !== own && !isOwner(row, state.caller)))
+			return this.#cancelHere(null, hash, state);
+		const request = { from: row.from, hash, ms: failover.leftMs(state) / 2, isCareful: true };
+		return others.withRowsOf(request, async () => {
+			const now = others.isAlone ? row : await rows.findIfReadable(hash);
+			return this.#cancelHere(now ?? row, hash, state);
 		});
 	}
 
-	/** `row`: a row of this boost instance, or one that has ended at another. */
 	async #cancelHere(row: Row | null, hash: string, state: RequestState): Promise<true> {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
 		const { caller } = state;
@@ -145,8 +139,13 @@ export class Cancels {
 		const isOver = kind === "done" || kind === "rejected";
 		if (isOver) rows.change(hash, (row) => (isLive(row) ? row : setCancelPending(row, "relay", false)));
 		await rows.written(hash);
-		const now = rows.get(hash);
-		if (!isOver || (now !== null && isCancelOpen(now))) throw unavailable(UNREACHED);
+		if (!isOver || this.#isOpenNow(hash)) throw unavailable(UNREACHED);
+	}
+
+	/** Whether an upstream that has or may have it must still receive its cancel. */
+	#isOpenNow(hash: string): boolean {
+		const row = this.#dependencies.rows.get(hash);
+		return row !== null && !isLive(row) && isCancelOpen(row);
 	}
 
 	/**
@@ -232,11 +231,14 @@ export class Cancels {
 				for (const one of siblings) rows.end(one, "cancelled", laterAt);
 				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
 			}
+
 			if (answer === "cannot") throw cannotCancel(siblings, ask.tx);
 			if (answer === "stillWanted") throw stillWanted();
 			if (answer === "unreached") throw unavailable(UNREACHED);
 			if (answer === "holderIsOut") throw unavailable("the upstream that has it is down");
 			if (answer !== "done") throw verdictError(answer);
+			// Another boost instance may have sent them elsewhere in between.
+			if (siblings.some(({ hash }) => this.#isOpenNow(hash))) throw unavailable(UNREACHED);
 		} finally {
 			change((row) => endRequest(row));
 		}

@@ -30,7 +30,7 @@ import { NO_QUERY, readSubmissionQuery, withoutAgain } from "../../shared/submis
 import type { Traces } from "../../shared/tracing/traces.ts";
 import { NOWHERE } from "../domain/deliveryState.ts";
 import { hasSubmitted, isRevivable, joinRow, ownersAnew, routeOf } from "../domain/owners.ts";
-import { type Elsewhere, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
+import { type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
 	ownAddress,
@@ -106,8 +106,8 @@ export interface SubmissionsDependencies {
 const CLIENT_FULL = "too many pending transactions from this client";
 /** Reasons in a transaction's own fields why no block can include it. */
 const OWN_FAULTS = [tipAboveFeeCap, belowIntrinsicGas, outsideFloorGas, nonceAtMax];
-/** The share of a request's time to wait for its sender's rows at another boost instance. */
-const ELSEWHERE_PART = 1 / 2;
+/** The share of a request's time in which it may lose its account to other boost instances. */
+const RACE_PART = 1 / 2;
 /** How long a client's answer waits for the journal after an upstream's verdict, in ms. */
 const JOURNAL_MS = 2_000;
 
@@ -192,34 +192,28 @@ export class Submissions {
 		}
 	}
 
-	/** Meanwhile, no other boost instance has rows of its sender. */
+	/** With the rows of its sender, again if another boost instance writes them in between. */
 	async #submitExclusively(tx: DecodedTransaction, wish: Wish, state: RequestState): Promise<Submitted> {
 		const { others, failover } = this.#dependencies;
-		const { from, nonce, hash } = tx;
-		const ms = failover.leftMs(state) * ELSEWHERE_PART;
+		const { from, hash } = tx;
+		const ms = failover.leftMs(state) * RACE_PART;
+		// A soft cancel may end what another instance has sent.
+		const isCareful = isSelfTransfer(tx);
 		try {
-			return await others.withRowsOf({ from, nonce, hash, ms }, (elsewhere) =>
-				this.#submitHere(tx, wish, state, elsewhere),
-			);
+			return await others.withRowsOf({ from, hash, ms, isCareful }, () => this.#submitHere(tx, wish, state));
 		} catch (thrown) {
 			if (thrown instanceof UnknownElsewhereError) this.#report(state, hash, "unavailable");
 			throw thrown;
 		}
 	}
 
-	async #submitHere(
-		tx: DecodedTransaction,
-		wish: Wish,
-		state: RequestState,
-		elsewhere: Elsewhere,
-	): Promise<Submitted> {
+	async #submitHere(tx: DecodedTransaction, wish: Wish, state: RequestState): Promise<Submitted> {
 		const { rows, cancels } = this.#dependencies;
 		const { owner, again } = wish;
 		const found = rows.find(tx.hash);
 		const stored = found instanceof Promise ? await this.#recalled(found, tx.hash, state) : found;
-		const known = stored !== null && (isLive(stored) || isFinal(stored)) ? stored : elsewhere.ended;
 		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
-		const past = known !== null && isFinal(known) ? known : null;
+		const past = stored !== null && isFinal(stored) ? stored : null;
 		// The same bytes do not revive a transaction that its user ended or that was mined. An end by
 		// addresses applies only to them, unless the sender has replaced it since.
 		const isAnothers =
@@ -241,10 +235,6 @@ export class Submissions {
 			}
 			this.#report(state, tx.hash, "known");
 			return { tx, cancels: past.desired === "cancelled" };
-		}
-		if (elsewhere.live.some(({ nonce }) => nonce === tx.nonce)) {
-			this.#report(state, tx.hash, "unavailable");
-			throw unavailable("another boost instance has a transaction with this nonce, and does not answer");
 		}
 		this.#check(tx, siblings.length > 0, state);
 		if (siblings.some((one) => cancelsSoftly(one.owners, owner.address)) && isSelfTransfer(tx)) {
@@ -324,7 +314,7 @@ export class Submissions {
 		const agreed = { hash, from, raw, path: route.path, search: route.search };
 		// False if it was acknowledged before and is submitted again. It then stays acknowledged,
 		// whatever the outcome.
-		const isOpened = rows.add(entry);
+		const opened = rows.add(entry) ? (rows.live(hash)?.id ?? null) : null;
 		const ask = {
 			tx: { hash, from, raw, path, search: state.search },
 			agreed,
@@ -333,30 +323,30 @@ export class Submissions {
 			state,
 		};
 		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {
-			// Our own bug. The request must end, or the reconciler would leave the row alone for good.
-			this.#endRequest(hash, isOpened, false, past);
+			// Otherwise the reconciler would leave the row alone for good.
+			this.#endRequest(hash, opened, false, past);
 			throw thrown;
 		});
 		const last = came.at(-1);
 		if (last?.delivery?.kind === "acknowledged") {
-			await this.#acknowledge(tx, siblings, last.by, isOpened ? null : owner);
+			await this.#acknowledge(tx, siblings, last.by, opened === null ? owner : null);
 			this.#report(state, hash, "acknowledged", { upstream: last.by });
 			return;
 		}
 		if (last?.delivery?.kind === "rejected") {
 			const { error } = last.delivery;
-			await this.#endUnacknowledged(hash, isOpened, past);
+			await this.#endUnacknowledged(hash, opened, past);
 			this.#report(state, hash, "rejected", { upstream: last.by, code: error.code });
 			throw verdictError(error);
 		}
 		const now = rows.get(hash);
 		if (now !== null && isFinal(now)) {
 			// Its user has ended it in between.
-			this.#endRequest(hash, isOpened, true, past);
+			this.#endRequest(hash, opened, true, past);
 			this.#report(state, hash, "known");
 			return;
 		}
-		await this.#endUnacknowledged(hash, isOpened, past);
+		await this.#endUnacknowledged(hash, opened, past);
 		throw this.#noVerdict(state, hash, agreed, came);
 	}
 
@@ -364,18 +354,20 @@ export class Submissions {
 	 * An error must be on disk before its client gets it: otherwise a restart would send the
 	 * transaction again.
 	 */
-	async #endUnacknowledged(hash: string, isOpened: boolean, past: Row | null): Promise<void> {
-		this.#endRequest(hash, isOpened, false, past);
+	async #endUnacknowledged(hash: string, opened: number | null, past: Row | null): Promise<void> {
+		this.#endRequest(hash, opened, false, past);
 		await this.#written([{ hash }]);
 	}
 
 	/**
-	 * Ends this request for the row that it opened. `acknowledged`: whether its client gets a
-	 * success. If not, the row that others had ended (`past`) is restored.
+	 * Ends this request for the row that it opened, by its id; null: it opened none. `acknowledged`:
+	 * whether its client gets a success. If not, the row that others had ended (`past`) is restored.
 	 */
-	#endRequest(hash: string, isOpened: boolean, acknowledged: boolean, past: Row | null): void {
-		if (!isOpened) return;
+	#endRequest(hash: string, opened: number | null, acknowledged: boolean, past: Row | null): void {
+		if (opened === null) return;
 		this.#dependencies.rows.change(hash, (one) => {
+			// Another boost instance has opened its own.
+			if (isLive(one) && one.id !== opened) return one;
 			const ended = endRequest(one, acknowledged);
 			const isAsBefore = past !== null && isLive(ended) && !acknowledged && holdersOf(ended).length === 0;
 			return isAsBefore ? { ...past, id: ended.id, requests: ended.requests } : ended;

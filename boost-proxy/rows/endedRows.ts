@@ -2,6 +2,7 @@
 // archived.
 
 import type { Clock } from "../../shared/clock.ts";
+import { MultiMap } from "../../shared/multiMap.ts";
 import { cancelsPendingAt, isSettled, keepsBytes, type Row } from "../domain/row.ts";
 
 /**
@@ -30,6 +31,9 @@ export class EndedRows {
 	readonly pendingCancels = new Set<string>();
 	/** Rows that the chain ended and that can be reopened, in the order of their ends. */
 	readonly reopenable = new Set<string>();
+	/** All ended rows in memory by their senders, and the sender of each. */
+	readonly #bySender = new MultiMap<string>();
+	readonly #senders = new Map<string, string>();
 	/** Settled rows with the earliest time to leave (monotonic ms), in the order of arrival. */
 	readonly #settled = new Map<string, number>();
 
@@ -40,6 +44,7 @@ export class EndedRows {
 
 	/** Stores a row that ended or changed since; null: the row of this hash is live, or dropped. */
 	put(hash: string, row: Row | null): void {
+		this.#index(hash, row?.from ?? null);
 		if (row !== null && cancelsPendingAt(row).length > 0) this.pendingCancels.add(hash);
 		else this.pendingCancels.delete(hash);
 		if (keepsBytes(row)) this.reopenable.add(hash);
@@ -49,9 +54,26 @@ export class EndedRows {
 			this.#settled.set(hash, this.#dependencies.clock.monotonic() + STAY_MS);
 	}
 
+	/** The hashes of a sender's rows. */
+	of(sender: string): ReadonlySet<string> {
+		return this.#bySender.get(sender);
+	}
+
 	/** A settled row was read from the archive. It stays at least until the next sweep. */
-	recalled(hash: string): void {
+	recalled({ hash, from }: Row): void {
+		this.#index(hash, from);
 		this.#settled.set(hash, 0);
+	}
+
+	#index(hash: string, sender: string | null): void {
+		const before = this.#senders.get(hash);
+		if (before === (sender ?? undefined)) return;
+		if (before !== undefined) this.#bySender.delete(before, hash);
+		if (sender === null) this.#senders.delete(hash);
+		else {
+			this.#senders.set(hash, sender);
+			this.#bySender.add(sender, hash);
+		}
 	}
 
 	/** Removes the oldest settled rows beyond the bound, if they may leave. */
@@ -61,6 +83,7 @@ export class EndedRows {
 			if (this.#settled.size <= this.#maxRecent) return;
 			if (until > clock.monotonic() || isNeeded(hash)) continue;
 			this.#settled.delete(hash);
+			this.#index(hash, null);
 			onLeave(hash);
 		}
 	}

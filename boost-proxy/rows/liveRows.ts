@@ -26,6 +26,8 @@ export class LiveRows {
 	readonly #limits: LiveLimits;
 	/** In the order of nonce and arrival. Lists are replaced, never changed. */
 	readonly #bySender = new Map<string, readonly Row[]>();
+	/** A sender whose rows change many at a time, and its rows; null: none. */
+	#bulk: { readonly from: string; readonly rows: Set<Row> } | null = null;
 	readonly #counts: Shares;
 	readonly #bytes: Shares;
 
@@ -78,8 +80,37 @@ export class LiveRows {
 		}
 	}
 
+	/**
+	 * Runs `work`, which replaces many rows of a sender. Its list changes once, at the end: a new
+	 * list for each of thousands of rows would block the event loop.
+	 */
+	inBulk(from: string, work: () => void): void {
+		const rows = new Set(this.of(from));
+		this.#bulk = { from, rows };
+		try {
+			work();
+		} finally {
+			this.#bulk = null;
+			const sorted = [...rows].sort((one, other) => (isAfter(one, other) ? 1 : isAfter(other, one) ? -1 : 0));
+			if (sorted.length > 0) this.#bySender.set(from, sorted);
+			else this.#bySender.delete(from);
+		}
+	}
+
 	/** Replaces `before` by `row`; null: none. */
 	replace(before: Row | null, row: Row | null): void {
+		if (this.#bulk !== null && this.#bulk.from === (row ?? before)?.from) {
+			const { rows } = this.#bulk;
+			if (before !== null) {
+				rows.delete(before);
+				this.#release(before);
+			}
+			if (row !== null) {
+				rows.add(row);
+				this.#take(row);
+			}
+			return;
+		}
 		if (before !== null && row !== null && hasSamePlace(before, row)) {
 			const rows = this.of(row.from);
 			this.#bySender.set(row.from, rows.with(rows.lastIndexOf(before), row));
@@ -94,16 +125,24 @@ export class LiveRows {
 		// From the end, since most arrive in order.
 		const at = rows.findLastIndex((one) => !isAfter(one, row)) + 1;
 		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
-		this.#counts.takeAnyway(clientOf(row.address), 1);
-		this.#bytes.takeAnyway(clientOf(row.address), row.bytes + ROW_BYTES);
+		this.#take(row);
 	}
 
 	#takeOut(row: Row): void {
 		const rows = this.of(row.from).filter((one) => one !== row);
 		if (rows.length > 0) this.#bySender.set(row.from, rows);
 		else this.#bySender.delete(row.from);
-		this.#counts.release(clientOf(row.address), 1);
-		this.#bytes.release(clientOf(row.address), row.bytes + ROW_BYTES);
+		this.#release(row);
+	}
+
+	#take({ address, bytes }: Row): void {
+		this.#counts.takeAnyway(clientOf(address), 1);
+		this.#bytes.takeAnyway(clientOf(address), bytes + ROW_BYTES);
+	}
+
+	#release({ address, bytes }: Row): void {
+		this.#counts.release(clientOf(address), 1);
+		this.#bytes.release(clientOf(address), bytes + ROW_BYTES);
 	}
 }
 

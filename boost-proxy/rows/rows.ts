@@ -3,7 +3,7 @@
 // limit is kept.
 
 import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
-import { mergedRow } from "../domain/mergedRow.ts";
+import type { Claim } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import {
 	type EndedOne,
@@ -22,10 +22,11 @@ import {
 	UNDATED,
 } from "../domain/row.ts";
 import { Archive } from "../journal/archive.ts";
-import { Journal, type JournalDependencies } from "../journal/journal.ts";
-import { isSameOnDisk, keysOf } from "../journal/records.ts";
+import { Journal, type JournalDependencies, type RowChange } from "../journal/journal.ts";
+import { isSameOnDisk } from "../journal/records.ts";
 import { EndedRows } from "./endedRows.ts";
 import { LiveRows } from "./liveRows.ts";
+import { SharedRows } from "./sharedRows.ts";
 import { Sweeper } from "./sweeper.ts";
 
 export interface RowsDependencies extends JournalDependencies {
@@ -87,6 +88,8 @@ export class Rows {
 	readonly #ended: EndedRows;
 	readonly #archive: Archive;
 	readonly #sweeper: Sweeper;
+	/** Null if the store is this process's alone. */
+	readonly shared: SharedRows | null;
 	/** The id of the next new row. */
 	#nextId = 1;
 	#latestVersion = 0;
@@ -98,6 +101,7 @@ export class Rows {
 		this.#journal = new Journal(dependencies);
 		this.#archive = new Archive(dependencies);
 		this.#live = new LiveRows(this.#limits);
+		this.shared = this.#sharedOf(dependencies);
 		const { clock, chainTime } = dependencies;
 		const { maxEnded, endedKeepMs } = this.#limits;
 		this.#ended = new EndedRows(this.#limits, {
@@ -114,82 +118,57 @@ export class Rows {
 				get: (hash) => this.get(hash),
 				reopenable: () => this.reopenable(),
 				leaveMemory: () => this.#ended.makeRoom(),
-				replace: (before, row) => this.#replaceAndWrite(before, row),
+				// If another instance has written it since, the next sweep finds it again.
+				replace: (before, row) => this.#replaceAndWrite(before, row, (one) => (one === before ? row : one)),
 				written: (hash) => this.written(hash),
 			},
 		);
+	}
+
+	#sharedOf({ kv, log, clock }: RowsDependencies): SharedRows | null {
+		const { accounts } = kv;
+		if (accounts === undefined) return null;
+		return new SharedRows({
+			...{ accounts, journal: this.#journal, log, clock },
+			table: {
+				get: (hash) => this.get(hash),
+				ofAccount: (from) => [...this.liveOf(from), ...this.#all(this.#ended.of(from))],
+				opened: (row) => this.#opened(row),
+				replace: (before, row) => this.#replaceInMemory(before, row),
+				inBulk: (from, work) => this.#live.inBulk(from, work),
+				apply: (hash, made) => this.#apply(hash, made),
+				drop: (row) => {
+					this.#rows.delete(row.hash);
+					if (isLive(row)) this.#live.replace(row, null);
+					else this.#ended.put(row.hash, null);
+				},
+			},
+		});
 	}
 
 	/** Reads the rows with work left from the store. Rejects if the store fails. */
 	static async load(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
 		await rows.#archive.open();
-		const { rows: found, lastId } = await rows.#journal.read();
+		// Rows of a shared store come with their accounts.
+		const { rows: found, lastId } =
+			rows.shared === null ? await rows.#journal.read() : { rows: [], lastId: dependencies.clock.now() };
 		rows.#nextId = lastId + 1;
-		await rows.takeIn([...found].sort((one, other) => one.endedAt - other.endedAt));
+		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt))
+			rows.#replaceInMemory(null, rows.#opened(row));
 		rows.#sweeper.wake();
 		return rows;
-	}
-
-	/**
-	 * Loads rows whose records are in the store but not in memory yet. Rejects if the store fails.
-	 */
-	async takeIn(found: readonly Row[]): Promise<void> {
-		for (const row of found) {
-			this.#nextId = Math.max(this.#nextId, row.id + 1);
-			const known = this.#rows.get(row.hash);
-			if (known !== undefined && known.id === row.id) continue;
-			const isKnown = known !== undefined || (isLive(row) && this.#archive.has(row.hash));
-			if (isKnown && (await this.merge(row))) {
-				await this.#dependencies.kv.write(keysOf(row).map((key) => ({ key, value: null })));
-				continue;
-			}
-			const notes = isLive(row) ? this.#freshNotes(this.#agedBy(row)) : row.notes;
-			this.#replaceInMemory(null, { ...row, version: this.#newVersion(), notes });
-		}
-	}
-
-	/** Adds rows that ended at another instance and were moved to the store's archive. */
-	takeInArchived(hashes: readonly string[]): void {
-		for (const hash of hashes) this.#archive.add(hash);
-		this.#sweeper.wake();
-	}
-
-	/**
-	 * Merges another boost instance's row of a transaction with the row here. Returns whether the row
-	 * here then covers both. If not, there is none here, and `found` must still be loaded. Rejects if
-	 * the store fails.
-	 */
-	async merge(found: Row): Promise<boolean> {
-		const { hash } = found;
-		const looked = this.find(hash);
-		const known = looked instanceof Promise ? await looked : looked;
-		const merged = known === null ? null : mergedRow(known, found);
-		if (known !== null && merged !== known) this.#replaceAndWrite(known, merged);
-		if (!(await this.written(hash))) throw new Error("the journal can't be written");
-		return merged !== null;
-	}
-
-	/**
-	 * Removes an account's live rows from memory, so that another boost instance can have them. Their
-	 * records stay. Returns null and changes nothing while a request uses one of them, or one is not
-	 * on disk.
-	 */
-	release(from: string): readonly Row[] | null {
-		const rows = this.liveOf(from);
-		if (rows.some(({ hash, requests }) => requests > 0 || this.#journal.holds(hash))) return null;
-		for (const row of rows) this.#replaceInMemory(row, null);
-		return rows;
-	}
-
-	/** Puts released rows back. */
-	restore(rows: readonly Row[]): void {
-		for (const row of rows) if (!this.#rows.has(row.hash)) this.#replaceInMemory(null, row);
 	}
 
 	/** The chain's time in ms since the epoch, by which rows age; null until it is known. */
 	get chainNow(): number | null {
 		return this.#dependencies.chainTime.now();
+	}
+
+	/** A row from the store as it is in memory. */
+	#opened(row: Row): Row {
+		const notes = isLive(row) ? this.#freshNotes(this.#agedBy(row)) : row.notes;
+		return { ...row, version: this.#newVersion(), notes };
 	}
 
 	/** The end of a life that begins now. */
@@ -317,6 +296,11 @@ export class Rows {
 		return this.live(hash) === null ? null : raw;
 	}
 
+	/** The same of a row that may be in the store only. */
+	rawOf(row: Row): Promise<Buffer | null> {
+		return this.live(row.hash) === null && this.shared !== null ? this.#journal.raw(row) : this.raw(row.hash);
+	}
+
 	/**
 	 * The limit that leaves no room to {@link add} it: its client's share or the total; null if there
 	 * is room.
@@ -348,7 +332,7 @@ export class Rows {
 		});
 		this.#replaceInMemory(before, row);
 		// If the row was already live, its bytes are on disk, or being written.
-		this.#journal.write(before, row, wasLive ? undefined : raw);
+		this.#journal.write(before, row, "arrival", wasLive ? undefined : raw);
 		return true;
 	}
 
@@ -357,13 +341,19 @@ export class Rows {
 	 * unneeded live row.
 	 */
 	change(hash: string, change: (row: Row) => Row | null): void {
+		this.#apply(hash, (before) => {
+			const row = before === null ? null : change(before);
+			// No upstream has or may have it, and its client got an error. (A row counts as acknowledged
+			// while it is being submitted.)
+			const isOver = row !== null && isLive(row) && !row.acknowledged && holdersOf(row).length === 0;
+			return isOver ? null : row;
+		});
+	}
+
+	#apply(hash: string, made: RowChange): void {
 		const before = this.get(hash);
-		const row = before === null ? null : change(before);
-		if (row === before) return;
-		// No upstream has or may have it, and its client got an error. (A row counts as acknowledged
-		// while it is being submitted.)
-		const isOver = row !== null && isLive(row) && !row.acknowledged && holdersOf(row).length === 0;
-		this.#replaceAndWrite(before, isOver ? null : row);
+		const row = made(before);
+		if (row !== before) this.#replaceAndWrite(before, row, made);
 	}
 
 	/** The same, only while it is live. */
@@ -388,8 +378,15 @@ export class Rows {
 		}
 		const { chainNow } = this;
 		const endedAt = chainNow === null ? 0 : Math.max(chainNow, clock.now());
-		const row = endRow(before ?? { ...one, id: this.#nextId++ }, ending, endedAt, cancelAt);
-		if (row !== before) this.#replaceAndWrite(before, row);
+		const id = before?.id ?? this.#nextId++;
+		const asked = before === null ? [] : holdersOf(before);
+		this.#apply(one.hash, (row) => {
+			// Another boost instance may have sent it elsewhere meanwhile.
+			const isByUser = ending === "cancelled" || ending === "replaced";
+			const more = row === null || !isByUser ? [] : holdersOf(row).filter((by) => !asked.includes(by));
+			const all = [...cancelAt, ...more];
+			return endRow(row ?? { ...one, id }, ending, endedAt, all);
+		});
 	}
 
 	/**
@@ -404,7 +401,7 @@ export class Rows {
 		row.notes.aliveUntil = this.#dependencies.clock.monotonic() + ttlMs;
 		if (aliveUntil === UNDATED) return;
 		if (aliveUntil - row.aliveUntil >= ttlMs / 2 || this.isMisdated(row))
-			this.change(hash, () => ({ ...row, aliveUntil }));
+			this.change(hash, (one) => ({ ...one, aliveUntil }));
 	}
 
 	/**
@@ -425,6 +422,11 @@ export class Rows {
 		this.change(hash, (row) => reopenRow(row, life));
 	}
 
+	/** Reads anew which rows have ended. Rejects if the store fails. */
+	readEnded(): Promise<void> {
+		return this.#archive.open();
+	}
+
 	/** Sets the only listener, called after a change that leaves work. */
 	onWork(listener: () => void): void {
 		this.#onWork = listener;
@@ -435,9 +437,11 @@ export class Rows {
 		return this.#journal.written(hash);
 	}
 
-	/** Whether the latest change of a hash may be in memory only. */
-	isUnwritten(hash: string): boolean {
-		return this.#journal.holds(hash);
+	/** Whether a live row may be sent. A store of this process alone never makes it wait. */
+	claimed(hash: string): Claim | Promise<Claim> {
+		if (this.shared === null) return "won";
+		const row = this.live(hash);
+		return row === null ? "lost" : this.shared.claimed(row);
 	}
 
 	/** Retries failed writes once and waits for the disk. Does not close the store. */
@@ -454,7 +458,7 @@ export class Rows {
 		if (row !== undefined) return row;
 		if (found === null || !this.#archive.has(hash)) return null;
 		this.#rows.set(hash, found);
-		this.#ended.recalled(hash);
+		this.#ended.recalled(found);
 		return found;
 	}
 
@@ -462,9 +466,9 @@ export class Rows {
 	 * Replaces `before` by `row` in memory, and on disk if it would differ after a restart; null: no
 	 * row.
 	 */
-	#replaceAndWrite(before: Row | null, row: Row | null): void {
+	#replaceAndWrite(before: Row | null, row: Row | null, made: RowChange): void {
 		this.#replaceInMemory(before, row);
-		if (!isSameOnDisk(before, row)) this.#journal.write(before, row);
+		if (!isSameOnDisk(before, row)) this.#journal.write(before, row, made);
 	}
 
 	/** Replaces `before` by `row` in the table and every index. */

@@ -34,7 +34,7 @@ export async function readJournal(
 	address: string,
 	dependencies: Pick<ViewsDependencies, "rows" | "others">,
 ): Promise<JournalReport | null> {
-	const row = (await findAnywhere(hash, address, dependencies))?.row ?? null;
+	const row = await findAnywhere(hash, address, dependencies);
 	// As in the status: a transaction whose client got an error is observed, but not shown.
 	if (row === null || (isLive(row) && !row.acknowledged)) return null;
 	const { receivedAt, aliveUntil, at, notes, desired, endedAt } = row;

@@ -8,14 +8,14 @@ import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethe
 import { isObject } from "../../shared/jsonrpc/fields.ts";
 import { keptQuery, NO_QUERY } from "../../shared/submissionQuery.ts";
 import type { DeliveryState } from "../domain/deliveryState.ts";
-import type { ChainReads, ElsewhereRow, OtherBoosts, Upstreams } from "../domain/ports.ts";
+import type { ChainReads, OtherBoosts, Upstreams } from "../domain/ports.ts";
 import { onBehalfOf, type RoutingInfo, type UpstreamName } from "../domain/request.ts";
-import { type Ending, isEndedByUser, isFinal, isHolder, isLive, type Row } from "../domain/row.ts";
+import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 export interface ViewsDependencies {
-	readonly rows: Pick<Rows, "findIfReadable" | "has" | "live" | "liveOf" | "raw">;
+	readonly rows: Pick<Rows, "findIfReadable" | "has" | "live" | "liveOf" | "rawOf">;
 	readonly others: OtherBoosts;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
@@ -55,7 +55,7 @@ export async function readStatus(
 	const found = findAnywhere(hash, address, dependencies);
 	// No row overrules a block, so a mined transaction has a page even if the rows are unreadable.
 	const isMined = page?.stage !== undefined && page.status === "INCLUDED";
-	const known = (await (isMined ? found.catch(() => null) : found))?.row ?? null;
+	const known = await (isMined ? found.catch(() => null) : found);
 	// A transaction whose client got an error is observed, but not shown.
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 	if (page?.stage !== undefined && !isOverruled(page, row)) {
@@ -67,20 +67,15 @@ export async function readStatus(
 }
 
 /**
- * The row of a hash at this boost instance or another one. Bytes are returned only for another
- * instance's row. A row that ended here may be live elsewhere, if its user did not end it.
- * `address`: the client's. Throws RpcError `unavailable` if the state of another instance is
- * unknown.
+ * The row of a hash, whatever boost instance wrote it. `address`: the client's. Throws RpcError
+ * `unavailable` if the state of another instance is unknown.
  */
 export async function findAnywhere(
 	hash: string,
 	address: string,
 	{ rows, others }: Pick<ViewsDependencies, "rows" | "others">,
-): Promise<ElsewhereRow | null> {
-	const row = await rows.findIfReadable(hash);
-	const own = row === null ? null : { row, raw: null };
-	if (others.isAlone || (row !== null && (isLive(row) || isFinal(row)))) return own;
-	return (await others.find(hash, address)) ?? own;
+): Promise<Row | null> {
+	return others.isAlone ? rows.findIfReadable(hash) : others.find(hash, address);
 }
 
 /** The relay's record; null if it is unavailable or gave none. */

@@ -14,7 +14,7 @@ import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import { attemptMs } from "../domain/budget.ts";
 import { hasSubmitted } from "../domain/owners.ts";
-import type { ElsewhereRow, Upstream } from "../domain/ports.ts";
+import type { Upstream } from "../domain/ports.ts";
 import {
 	type Caller,
 	ownAddress,
@@ -122,15 +122,14 @@ export class Views {
 		const found = await this.#relays(call, read, state);
 		// No row overrules a block.
 		if (found && isInBlock(found)) return this.#shown(found, true);
-		const known = await findAnywhere(hash, state.caller.address, this.#dependencies);
-		const row = known?.row ?? null;
+		const row = await findAnywhere(hash, state.caller.address, this.#dependencies);
 		const isOver = row !== null && isEndedByUser(row);
 		if (found) return isOver ? null : this.#shown(found, true);
 		if (found === null) {
 			if (row === null || !isLive(row) || (await this.#isGoneAtRelay(row, state))) return null;
-			return this.#journals(known, state);
+			return this.#journals(row, state);
 		}
-		const own = isOver ? null : await this.#journals(known, state);
+		const own = isOver ? null : await this.#journals(row, state);
 		const isKnown = own !== null || isOver;
 		const fallbacks = isKnown ? undefined : await this.#fallbacks(call, read, state);
 		const other = fallbacks === undefined ? (await this.#chains([call], read, state))[0] : fallbacks;
@@ -190,13 +189,11 @@ export class Views {
 	}
 
 	/** A live transaction of the journal as a pending object, or null. */
-	async #journals(known: ElsewhereRow | null, { routing }: RequestState): Promise<RpcTransaction | null> {
-		if (known === null || !isLive(known.row) || !known.row.acknowledged) return null;
-		const { rows } = this.#dependencies;
-		const { hash } = known.row;
-		const raw = known.raw ?? (await rows.raw(hash).catch(() => null));
+	async #journals(row: Row | null, { routing }: RequestState): Promise<RpcTransaction | null> {
+		if (row === null || !isLive(row) || !row.acknowledged) return null;
+		const raw = await this.#dependencies.rows.rawOf(row).catch(() => null);
 		// It may have ended in between.
-		if (raw === null || (known.raw === null && rows.live(hash) === null)) return null;
+		if (raw === null) return null;
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) return null;
 		routing.answeredBy.add("journal");
@@ -221,12 +218,10 @@ export class Views {
 		return ENDED.has(stage) && !isHolder((rows.live(hash)?.at ?? at).fallback);
 	}
 
-	/** The live rows of an account, at this boost instance and the others, by nonce. */
-	async #liveOf(address: string): Promise<readonly Row[]> {
+	/** The live rows of an account, by nonce. */
+	#liveOf(address: string): Promise<readonly Row[]> | readonly Row[] {
 		const { rows, others } = this.#dependencies;
-		const elsewhere = others.isAlone ? [] : await others.liveOf(address);
-		const own = rows.liveOf(address);
-		return elsewhere.length === 0 ? own : [...own, ...elsewhere].sort(byNonce);
+		return others.isAlone ? rows.liveOf(address) : others.liveOf(address);
 	}
 
 	/** The object without its signature, as our relay shows it; with it if the setting allows. */
@@ -255,10 +250,6 @@ function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolea
 		if (next > base || counts(row)) next += 1n;
 	}
 	return next;
-}
-
-function byNonce(one: Row, other: Row): number {
-	return one.nonce < other.nonce ? -1 : one.nonce > other.nonce ? 1 : 0;
 }
 
 const countOf: Read<bigint> = (answer) =>

@@ -57,15 +57,28 @@ export function enveloped(known: object, raw: Buffer): Buffer {
 	return bytes;
 }
 
+/**
+ * The metadata in an envelope, of which `bytes` may lack the transaction. Throws if it is damaged.
+ */
+export function knownIn(bytes: Buffer): unknown {
+	return JSON.parse(bytes.toString("utf8", 4, 4 + bytes.readUInt32BE(0)));
+}
+
+/**
+ * The start of the raw transaction in an envelope of `length` bytes. Throws if there is none.
+ */
+export function rawStart(bytes: Buffer, length = bytes.length): number {
+	const start = 4 + bytes.readUInt32BE(0);
+	if (start >= length) throw new RangeError("no bytes");
+	return start;
+}
+
 /** The content of an envelope. `raw` is a view of `bytes`. Throws if the envelope is damaged. */
 export function openEnvelope(bytes: Buffer): { readonly known: unknown; readonly raw: Buffer } {
-	const raw = rawIn(bytes);
-	return { known: JSON.parse(bytes.toString("utf8", 4, bytes.length - raw.length)), raw };
+	return { known: knownIn(bytes), raw: rawIn(bytes) };
 }
 
 /** A view of the raw transaction in an envelope. Throws if there is none. */
 export function rawIn(bytes: Buffer): Buffer {
-	const start = 4 + bytes.readUInt32BE(0);
-	if (start >= bytes.length) throw new RangeError("no bytes");
-	return bytes.subarray(start);
+	return bytes.subarray(rawStart(bytes));
 }

@@ -15,30 +15,36 @@ const MAX_KEY_BYTES = 500;
  */
 const SETTLED_AT_ONCE = 10;
 
-interface Write {
+/** Changes that are applied all or not at all. */
+export interface Changes {
+	readonly changes: readonly Change[];
+}
+
+/** Applies writes; see the constructor of {@link GroupCommit}. */
+type Commit<W> = (writes: readonly W[], since: number) => Promise<ReadonlyMap<W, Error> | undefined>;
+
+interface Waiting<W> {
 	/** When it was given, in monotonic ms. */
 	readonly since: number;
-	readonly changes: readonly Change[];
+	readonly write: W;
 	readonly resolve: () => void;
 	readonly reject: (thrown: unknown) => void;
 }
 
-export class GroupCommit {
-	readonly #commit: (changes: readonly Change[], since: number) => Promise<void>;
+export class GroupCommit<W extends Changes = Changes> {
+	readonly #commit: Commit<W>;
 	readonly #clock: Clock;
-	#waiting: Write[] = [];
+	#waiting: Waiting<W>[] = [];
 	#running: Promise<void> | null = null;
 	/** Ends when the promises of all commits so far are settled, in order. */
 	#telling = Promise.resolve();
 
 	/**
-	 * `commit` applies all changes or none, and resolves when they are on disk. `since`: when the
-	 * first of them was given, in monotonic ms.
+	 * `commit` applies writes in one transaction, and resolves when they are on disk. It rejects if
+	 * none is applied, and resolves to the errors of those that are not; undefined: none. `since`:
+	 * when the first of them was given, in monotonic ms.
 	 */
-	constructor(
-		commit: (changes: readonly Change[], since: number) => Promise<void>,
-		clock: Clock = systemClock,
-	) {
+	constructor(commit: Commit<W>, clock: Clock = systemClock) {
 		this.#commit = commit;
 		this.#clock = clock;
 	}
@@ -46,13 +52,14 @@ export class GroupCommit {
 	/**
 	 * Resolves when the changes are committed; rejects if their commit failed or a key is invalid.
 	 */
-	write(changes: readonly Change[]): Promise<void> {
+	write(write: W): Promise<void> {
+		const { changes } = write;
 		if (changes.length === 0) return Promise.resolve();
 		// Checked here, since an engine that rejects a key might keep the changes before it.
 		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
 		if (bad !== undefined) return Promise.reject(new RangeError(`a key has 1 to ${MAX_KEY_BYTES} bytes`));
 		return new Promise((resolve, reject) => {
-			this.#waiting.push({ since: this.#clock.monotonic(), changes, resolve, reject });
+			this.#waiting.push({ since: this.#clock.monotonic(), write, resolve, reject });
 			this.#running ??= this.#run();
 		});
 	}
@@ -69,22 +76,22 @@ export class GroupCommit {
 			await nextTurn();
 			const group = this.#take();
 			const since = group[0]?.since ?? this.#clock.monotonic();
-			const changes = group.flatMap((write) => write.changes);
-			const fault = await this.#commit(changes, since).then(
-				() => null,
-				(thrown: unknown) => ({ thrown }),
+			const writes = group.map(({ write }) => write);
+			const faultOf = await this.#commit(writes, since).then(
+				(faults) => (write: W) => faults?.get(write) ?? null,
+				(thrown: unknown) => () => thrown,
 			);
 			// The next commit does not wait for that.
-			this.#telling = this.#telling.then(() => tell(group, fault, this.#clock));
+			this.#telling = this.#telling.then(() => tell(group, faultOf, this.#clock));
 		}
 		this.#running = null;
 	}
 
-	#take(): readonly Write[] {
+	#take(): readonly Waiting<W>[] {
 		let changes = 0;
 		let bytes = 0;
 		let count = 0;
-		for (const write of this.#waiting) {
+		for (const { write } of this.#waiting) {
 			changes += write.changes.length;
 			bytes += write.changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0);
 			if (count > 0 && (changes > MAX_CHANGES || bytes > MAX_BYTES)) break;
@@ -98,15 +105,16 @@ export class GroupCommit {
  * Settles the promises of one commit, and yields to other work in between. Hundreds at once would
  * block everything else.
  */
-async function tell(
-	group: readonly Write[],
-	fault: { readonly thrown: unknown } | null,
+async function tell<W>(
+	group: readonly Waiting<W>[],
+	faultOf: (write: W) => unknown,
 	clock: Clock,
 ): Promise<void> {
 	let begun = clock.monotonic();
-	for (const [i, { resolve, reject }] of group.entries()) {
+	for (const [i, { write, resolve, reject }] of group.entries()) {
+		const fault = faultOf(write);
 		if (fault === null) resolve();
-		else reject(fault.thrown);
+		else reject(fault);
 		if (i % SETTLED_AT_ONCE !== SETTLED_AT_ONCE - 1) continue;
 		await settled();
 		if (clock.monotonic() - begun < SLICE_MS) continue;

@@ -92,9 +92,9 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 			throw thrown;
 		}
 	};
-	const group = new GroupCommit(async (changes) => {
+	const group = new GroupCommit(async (writes) => {
 		try {
-			await commit(changes);
+			await commit(writes.flatMap(({ changes }) => changes));
 		} catch (thrown) {
 			const { message: reason } = thrown instanceof DiskFullError ? thrown : new WriteError(thrown);
 			if (trouble === null) {
@@ -105,6 +105,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		}
 		if (trouble !== null) log.info("DATA_DIR can be written again");
 		trouble = null;
+		return undefined;
 	});
 	return {
 		// The folder's lock can't be lost while the process lives.
@@ -121,7 +122,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 				yield [key, value] as const;
 			}
 		},
-		write: (changes) => group.write(changes),
+		write: (changes) => group.write({ changes }),
 		async close() {
 			await group.idle();
 			await db.close();

@@ -1,6 +1,6 @@
 // Opens a process's store by its settings, in a folder or in a database. Waits for a database that
-// does not respond yet, and for another process to release the store. On one database, each boost
-// instance has a part of the store.
+// does not respond yet, and for another process to release the store. Boost instances share a
+// database.
 
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
@@ -9,6 +9,7 @@ import { untilDone } from "../waiting.ts";
 import { DamagedStoreError } from "./damage.ts";
 import { FolderInUseError, openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
+import { openAccounts } from "./postgres/accounts.ts";
 import { databaseAddress } from "./postgres/database.ts";
 import {
 	DatabaseDownError,
@@ -17,7 +18,6 @@ import {
 	isDown,
 	refusedError,
 } from "./postgres/errors.ts";
-import { openPart } from "./postgres/parts.ts";
 import { openPostgres } from "./postgres/postgres.ts";
 
 /** The name of the process, which names its folder or its rows. */
@@ -64,7 +64,7 @@ export function warnOfClearText(
 }
 
 /**
- * Opens the store of `process`, or for boost on a database this instance's part of it. Waits
+ * Opens the store of `process`, which boost shares on a database. Waits
  * without an end for a database that does not respond. Waits for a database that refuses it only if
  * it has waited for another process before. Waits while a folder's file is damaged, until it is
  * replaced. Throws DataFolderError, FolderInUseError, DatabaseUrlError, DatabaseRefusedError or
@@ -101,7 +101,7 @@ export async function openStore(
 	const open = async () => {
 		try {
 			return process === "boost"
-				? await openPart({ url, verify, store: process }, { clock, log, onLost })
+				? await openAccounts({ url, verify, store: process }, { clock, log })
 				: await openPostgres({ url, verify, store: process, address, patience }, { clock, log, onLost });
 		} catch (thrown) {
 			if (thrown === ownFault) throw thrown;

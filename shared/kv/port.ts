@@ -4,10 +4,7 @@
 export interface Change {
 	readonly key: string;
 	readonly value: Uint8Array | null;
-	/**
-	 * The account of the change, by which {@link StoreParts} finds it. Without parts it has no
-	 * effect.
-	 */
+	/** The account of a record with work left, by which {@link Accounts.load} finds it. */
 	readonly sender?: string | undefined;
 }
 
@@ -47,8 +44,8 @@ export interface SharedStore extends KeyValueStore {
 	readonly term: Term | null;
 	/** Size of the file or the table on disk, in bytes, for all stores in it. */
 	bytes(): Promise<number>;
-	/** Set where several processes have a part of one store each: this store is such a part. */
-	readonly parts?: StoreParts;
+	/** Set if several processes share the store. */
+	readonly accounts?: Accounts;
 }
 
 /** The time for which one process has a store that several can reach. */
@@ -59,96 +56,100 @@ export interface Term {
 	readonly secret: string;
 }
 
-/** Another part of a store. */
-export interface OtherPart {
-	readonly part: string;
-	/** Whether its process has been gone for so long that another process may open the part. */
-	readonly isLeft: boolean;
-}
-
-/** A record of a part. */
-export interface PartRecord {
-	readonly part: string;
+/** An entry of a store. */
+export interface StoreRecord {
 	readonly key: string;
+	/** Only the metadata of an envelope, without the transaction; see archive.ts. */
 	readonly value: Buffer;
+	/** The length of the whole value. */
+	readonly bytes: number;
+}
+
+/** Another process that shares the accounts. */
+export interface OtherInstance {
+	readonly name: string;
+	/** Whether it has stopped, or has not reported for three seconds. */
+	readonly isSilent: boolean;
+	/** Whether it reaches the relay. */
+	readonly reaches: boolean;
+}
+
+/** A write of an account's records. */
+export interface AccountWrite {
+	/** Null: records of no account, which are written in any case. */
+	readonly sender: string | null;
+	readonly changes: readonly Change[];
+	/** Keys that must not exist yet. */
+	readonly absent: readonly string[];
 }
 
 /**
- * A request for an account's records in one part, from the process of another part (`taker`, in its
- * `term`).
+ * The accounts in a store that several processes share. Each account has a mark: a random number,
+ * set by its last writer. A write is applied only if the account still has the mark that this
+ * process knows. Otherwise another process has written it since, and this one reads and decides
+ * again. An account's home is the process that wrote it last. It looks after the account, but owns
+ * nothing. All methods reject if the database does not answer.
  */
-export interface Wish {
-	readonly sender: string;
-	readonly taker: string;
-	readonly term: string;
-}
-
-/**
- * The keys of a move that did not move. The other part has them too, or, if `isFenced`, a part has
- * a new process.
- */
-export interface Moved {
-	readonly left: readonly string[];
-	readonly isFenced: boolean;
-}
-
-/**
- * The parts of a store, as seen from one of them. Each process has one part. A record moves from
- * part to part in one transaction, and only while both parts still belong to the processes of the
- * move. All methods reject if the database does not respond.
- */
-export interface StoreParts {
-	/** The name of this process's part. */
-	readonly own: string;
-	/** The other parts that may have records. */
-	others(): Promise<readonly OtherPart[]>;
+export interface Accounts {
+	/** The name of this process, new with each start. */
+	readonly instance: string;
+	/** Whether this process knows a mark of the account. */
+	knows(sender: string): boolean;
+	/** Whether this process is the account's home, as far as it knows. */
+	isHome(sender: string): boolean;
 	/**
-	 * The records of an account in the other parts, and those under exactly `key`. All calls in one
-	 * turn of the event loop share one query.
+	 * Reads the records of an account that have work left, and those under `keys`, in the order of
+	 * their keys. Its mark is known from then on. All calls in one turn of the event loop share one
+	 * query.
 	 */
-	ofSender(sender: string, key: string): Promise<readonly PartRecord[]>;
-	/** The records of an account in this part. */
-	ownOf(sender: string): Promise<readonly PartRecord[]>;
+	load(sender: string, keys?: readonly string[]): Promise<readonly StoreRecord[]>;
+	/** The same records, but the mark stays unknown. */
+	peek(sender: string): Promise<readonly StoreRecord[]>;
 	/**
-	 * The records of all parts that belong to an account and whose keys end with one of `hashes`,
-	 * and those of the other parts under exactly one of `keys`. The look-ups use separate
-	 * connections, {@link StoreParts.lookups} at most, so that they can't delay anything else.
+	 * Whether no other process has written the account since. All calls in one turn of the event loop
+	 * share one query.
 	 */
-	ofHashes(hashes: readonly string[], keys: readonly string[]): Promise<readonly PartRecord[]>;
+	isCurrent(sender: string): Promise<boolean>;
+	/** Forgets the mark of an account. */
+	forget(sender: string): void;
+	/**
+	 * Writes all changes or none. Rejects with {@link AccountTakenError} if the mark is not known or
+	 * another process has written the account since, or if a key of `absent` exists. Rejects with
+	 * another error if the others have taken this process for ended; a report ends that.
+	 */
+	write(write: AccountWrite): Promise<void>;
+	/**
+	 * The records with work left whose keys end with one of `hashes`, and those under exactly one of
+	 * `keys`, in the order of their keys. The look-ups use separate connections, {@link
+	 * Accounts.lookups} at most, so that they can't delay anything else.
+	 */
+	ofHashes(hashes: readonly string[], keys: readonly string[]): Promise<readonly StoreRecord[]>;
 	/** How many look-ups by hash can be made at the same time. */
 	readonly lookups: number;
-	/** Those of `senders` that have records in other parts. */
-	alsoElsewhere(senders: readonly string[]): Promise<readonly string[]>;
-	/** Opens a part whose process has left it. Null if the part has a process. */
-	open(part: string): Promise<LeftPart | null>;
-	/** Moves records of this part to the taker, if it still wants them. */
-	give(keys: readonly string[], to: Wish): Promise<Moved>;
-	/** Open requests of the other parts for records of this one. */
-	wishes(): Promise<readonly Wish[]>;
-	/** Asks `parts` for an account's records. */
-	wish(sender: string, parts: readonly string[]): Promise<void>;
+	/** Reports that this process is alive, and reads what the others have reported. */
+	report(reachesRelay: boolean): Promise<readonly OtherInstance[]>;
 	/**
-	 * Withdraws a request of this part. If it was granted, the records are here now. It can't be
-	 * granted any more later.
+	 * Takes over up to 500 accounts that have work left and whose homes are among `from`, or are no
+	 * process's name any more. They must then be loaded.
 	 */
-	unwish(sender: string): Promise<void>;
-	/** Whether requests of this part for an account are still open. */
-	isOpen(sender: string): Promise<boolean>;
-	/** Reports to the taker that its request was granted, as far as possible. */
-	granted(wish: Wish): Promise<void>;
-	/**
-	 * Sets the only listener. It is called soon after another part requests records of this one, or
-	 * grants it some.
-	 */
-	onNews(listener: () => void): void;
+	takeOver(from: readonly string[]): Promise<readonly string[]>;
+	/** The accounts with work left whose home this process is. */
+	owned(): Promise<readonly string[]>;
+	/** Removes the names of silent processes that have no accounts left. */
+	bury(names: readonly string[]): Promise<void>;
+	/** Removes some accounts without rows. Returns whether there may be more. */
+	purge(): Promise<boolean>;
+	/** Number of entries with this prefix. */
+	count(prefix: string): Promise<number>;
 }
 
-/** A part without a process, which this process has opened. */
-export interface LeftPart extends SharedStore {
-	/** Moves records to this process's own part. */
-	moveHere(keys: readonly string[]): Promise<Moved>;
-	/** Closes it. `isEmpty`: whether it has no records left that others need to look for. */
-	leave(isEmpty: boolean): Promise<void>;
+/** Another process has written the account since this one read it. */
+export class AccountTakenError extends Error {
+	override readonly name = "AccountTakenError";
+	readonly code = "ACCOUNT_TAKEN";
+	constructor() {
+		super("another boost instance has written the account since");
+	}
 }
 
 /** The key range of everything that begins with `prefix`. */

@@ -2,39 +2,18 @@
 // database; each store has one writer.
 
 import { readFileSync } from "node:fs";
-import type pg from "pg";
-import { type Clock, pause } from "../../clock.ts";
+import type { Clock } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { OtherFormatError } from "../format.ts";
 import { GroupCommit } from "../groupCommit.ts";
-import type { Change, SharedStore, StoreParts, Term } from "../port.ts";
-import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
-import { isDown, StoreLostError } from "./errors.ts";
+import type { Change, SharedStore, Term } from "../port.ts";
+import { Database, type DatabaseOptions, type Query } from "./database.ts";
+import { StoreLostError } from "./errors.ts";
 import { GroupRead } from "./groupRead.ts";
 import { Lease, type LeaseOptions, TERM } from "./lease.ts";
+import { Reads } from "./reads.ts";
 
-export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {
-	/** The other parts of the store, seen from this one. Default: none. */
-	readonly partsOf?: (store: OpenPart) => OwnParts | null;
-}
-
-/** The members of an open store that its parts need. */
-export interface OpenPart {
-	readonly store: string;
-	readonly database: Database;
-	/** Its fencing token. Throws StoreLostError. */
-	term(): string;
-}
-
-/** The parts, with the methods that their own store needs. */
-export interface OwnParts extends StoreParts {
-	/** Called with each session that lives as long as the lease. */
-	listenOn(session: pg.PoolClient): void;
-	/** Called before the store is closed. */
-	giveUp(): Promise<void>;
-	/** Closes all connections except those of the store. */
-	close(): Promise<void>;
-}
+export type PostgresOptions = LeaseOptions & Pick<DatabaseOptions, "url" | "verify">;
 
 export interface PostgresDependencies {
 	readonly clock: Clock;
@@ -43,14 +22,8 @@ export interface PostgresDependencies {
 	readonly onLost?: () => void;
 }
 
-/** Rows per page of a range: first and maximum. */
-const [FIRST_PAGE, PAGE] = [64, 1_000];
-/** Target bytes of a page, estimated from the page before. */
-const PAGE_BYTES = 1024 * 1024;
-/** Deadline for one page, in ms; no request waits for it. */
-const PAGE_MS = 10_000;
 /** Deadline for reading one value and for a write, in ms, since clients wait for both. */
-const PATIENCE_MS = 1_000;
+export const PATIENCE_MS = 1_000;
 /** Time for a commit after one that failed, in ms: a write may wait for one before its own. */
 const TRY_MS = 500;
 /** Minimum time for each commit, in ms. */
@@ -58,9 +31,7 @@ const LEAST_MS = 100;
 /**
  * Assumed minimum throughput of a database. A write's deadline is later by the time for its bytes.
  */
-const BYTES_PER_MS = 1024;
-/** Between two attempts. */
-const RETRY_MS = 50;
+export const BYTES_PER_MS = 1024;
 
 /**
  * Returns no row if the term is over, since another process may have accepted the missing
@@ -69,8 +40,6 @@ const RETRY_MS = 50;
 const GET = `SELECT s.key, s.value FROM leeward_holder h
 	LEFT JOIN leeward_store s ON s.store = h.store AND s.key = ANY($2::text[])
 	WHERE h.store = $1 AND ${TERM} = $3`;
-const RANGE = `SELECT key, value FROM leeward_store
-	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
 /**
  * All changes in one statement, which is one transaction. Changes nothing if the term is over or a
@@ -97,13 +66,7 @@ export async function openPostgres(
 ): Promise<SharedStore> {
 	const { store, url, verify } = options;
 	const database = new Database({ url, verify, name: store }, { clock });
-	let listenOn = (_: pg.PoolClient): void => {};
-	const lease = new Lease(options, {
-		...{ database, clock, log, onLost },
-		onSession: (session) => listenOn(session),
-	});
-	const parts = options.partsOf?.({ store, database, term: () => lease.term }) ?? null;
-	if (parts !== null) listenOn = (session) => parts.listenOn(session);
+	const lease = new Lease(options, { database, clock, log, onLost });
 	try {
 		if (await makeTables(database)) log.info("created the tables of a new database", { store });
 		await lease.take();
@@ -113,41 +76,39 @@ export async function openPostgres(
 		await database.close();
 		throw thrown;
 	}
-	return new PostgresStore(store, { database, lease, clock, parts });
+	return new PostgresStore(store, { database, lease, clock });
 }
 
 class PostgresStore implements SharedStore {
 	readonly term: Term;
-	readonly parts?: OwnParts;
 	readonly #store: string;
 	readonly #database: Database;
 	readonly #lease: Lease;
 	readonly #clock: Clock;
 	readonly #group: GroupCommit;
-	readonly #reads: GroupRead;
+	readonly #reads: Reads;
+	readonly #values: GroupRead;
 	#isClosed = false;
 	/** Sequence number of the last write attempt. */
 	#seq = 0;
 	/** Whether the last commit has failed. */
 	#isFailing = false;
 
-	constructor(
-		store: string,
-		{
-			database,
-			lease,
-			clock,
-			parts,
-		}: { database: Database; lease: Lease; clock: Clock; parts: OwnParts | null },
-	) {
+	constructor(store: string, { database, lease, clock }: { database: Database; lease: Lease; clock: Clock }) {
 		this.#store = store;
 		this.#database = database;
 		this.#lease = lease;
 		this.term = { number: lease.number, secret: lease.secret };
 		this.#clock = clock;
-		if (parts !== null) this.parts = parts;
-		this.#group = new GroupCommit((changes, since) => this.#commit(changes, since), clock);
-		this.#reads = new GroupRead((keys) => this.#read(keys));
+		this.#group = new GroupCommit(async (writes, since) => {
+			await this.#commit(
+				writes.flatMap(({ changes }) => changes),
+				since,
+			);
+			return undefined;
+		}, clock);
+		this.#reads = new Reads(store, { database, clock });
+		this.#values = new GroupRead((keys) => this.#read(keys));
 	}
 
 	get isHeld(): boolean {
@@ -163,40 +124,16 @@ class PostgresStore implements SharedStore {
 	}
 
 	get(key: string): Promise<Buffer | null> {
-		return this.#reads.get(key);
+		return this.#values.get(key);
 	}
 
-	/**
-	 * Reads the next page while the last one is processed. Otherwise a start would wait for the
-	 * database at each of hundreds of pages.
-	 */
-	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
-		let left = limit;
-		let count = Math.min(FIRST_PAGE, left);
-		let reading = count > 0 ? this.#page(start, end, count) : null;
-		while (reading !== null) {
-			const rows = await reading;
-			const last = rows.at(-1);
-			left -= rows.length;
-			const isMore = last !== undefined && rows.length === count && left > 0;
-			const bytes = rows.reduce((sum, { value }) => sum + (value as Buffer).length, 1);
-			count = Math.min(left, PAGE, Math.max(1, Math.floor((PAGE_BYTES * rows.length) / bytes)));
-			// The smallest key above the last one: PostgreSQL's text can't hold U+0000.
-			reading = isMore ? this.#page(`${last.key}\u{0001}`, end, count) : null;
-			// The error is thrown when its rows are needed.
-			reading?.catch(() => {});
-			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
-		}
-	}
-
-	#page(from: string, end: string, count: number): Promise<Rows> {
-		const query = { name: "range", text: RANGE, values: [this.#store, from, end, count] };
-		return this.#retried(() => query, this.#clock.monotonic() + PAGE_MS);
+	range(start: string, end: string, limit?: number) {
+		return this.#reads.range(start, end, limit);
 	}
 
 	write(changes: readonly Change[]): Promise<void> {
 		if (this.#isClosed && changes.length > 0) return Promise.reject(new Error("the store is closed"));
-		return this.#group.write(changes);
+		return this.#group.write({ changes });
 	}
 
 	async bytes(): Promise<number> {
@@ -207,36 +144,17 @@ class PostgresStore implements SharedStore {
 	async close(): Promise<void> {
 		this.#isClosed = true;
 		await this.#group.idle();
-		if (this.isHeld) await this.parts?.giveUp();
-		await this.parts?.close();
 		await this.#lease.release();
 		await this.#database.close();
 	}
 
 	async #read(keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> {
 		const query = { name: "get", text: GET, values: [this.#store, keys, this.#lease.term] };
-		const rows = await this.#retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
+		const rows = await this.#reads.retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
 		if (rows.length === 0) throw this.#lost();
 		return new Map(
 			rows.flatMap(({ key, value }) => (key === null ? [] : [[key as string, value as Buffer]])),
 		);
-	}
-
-	/**
-	 * Retries until `until` if the connection fails. Calls `query` for each attempt, since each
-	 * write needs a new sequence number.
-	 */
-	async #retried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
-		for (;;) {
-			try {
-				return await this.#database.query(query(), Math.max(RETRY_MS, until - this.#clock.monotonic()));
-			} catch (thrown) {
-				if (!isDown(thrown)) throw thrown;
-				onDown();
-				if (this.#clock.monotonic() + RETRY_MS > until) throw thrown;
-				await pause(this.#clock, RETRY_MS);
-			}
-		}
 	}
 
 	/**
@@ -265,7 +183,7 @@ class PostgresStore implements SharedStore {
 			const given = [this.#store, this.#lease.term, gone, keys, values, this.#seq, senders];
 			return { name: "write", text: WRITE, values: given };
 		};
-		const rows = await this.#retried(query, until, () => {
+		const rows = await this.#reads.retried(query, until, () => {
 			this.#isFailing = true;
 		});
 		this.#isFailing = false;
@@ -299,21 +217,21 @@ export function commitDeadline({
 const TABLES = new URL("./tables.sql", import.meta.url);
 /** The advisory lock while tables are made: an arbitrary number. */
 const LOCK = 7_133_519_024;
-/** Earlier versions had no separate table of leases. */
-const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_lease') IS NOT NULL AS leases`;
+/** Earlier versions had no table of accounts. */
+const STATE = `SELECT to_regclass('leeward_store') IS NOT NULL AS made, to_regclass('leeward_account') IS NOT NULL AS accounts`;
 
 /**
  * Makes the tables in a new database, and returns whether it is one. Throws {@link
  * OtherFormatError} or the database's error.
  */
-async function makeTables(database: Database): Promise<boolean> {
+export async function makeTables(database: Database): Promise<boolean> {
 	const client = await database.connect();
 	try {
 		await client.query("BEGIN");
 		await client.query({ text: "SELECT pg_advisory_xact_lock($1)", values: [LOCK] });
-		const { rows } = await client.query<{ made: boolean; leases: boolean }>(STATE);
+		const { rows } = await client.query<{ made: boolean; accounts: boolean }>(STATE);
 		const isNew = rows[0]?.made !== true;
-		if (!isNew && rows[0]?.leases !== true) throw new OtherFormatError();
+		if (!isNew && rows[0]?.accounts !== true) throw new OtherFormatError();
 		if (isNew) await client.query(readFileSync(TABLES, "utf8"));
 		await client.query("COMMIT");
 		client.release();

@@ -1,10 +1,10 @@
--- What one process keeps, by its name ("relay", "boost", "boost/2"): a map from text to bytes, in the order of the bytes of its keys.
+-- What the relay and the boost instances keep ("relay", "boost"): a map from text to bytes, in the order of the bytes of its keys.
 CREATE TABLE leeward_store (
 	store text NOT NULL,
 	key text COLLATE "C" NOT NULL,
 	value bytea NOT NULL,
-	-- The account of a transaction, by which the boosts on one database find each other's records. The key of such a record ends with
-	-- the transaction's hash (66 characters).
+	-- The account of a transaction with work left, by which the boost instances find its records. The key of such a record ends with the
+	-- transaction's hash (66 characters).
 	sender text,
 	PRIMARY KEY (store, key)
 );
@@ -33,11 +33,23 @@ CREATE TABLE leeward_lease (
 	until timestamptz NOT NULL
 );
 
--- What the process of one part (the taker, in its term) wants of another one's.
-CREATE TABLE leeward_wish (
-	store text NOT NULL,
-	sender text NOT NULL,
-	taker text NOT NULL,
-	term text NOT NULL,
-	PRIMARY KEY (store, sender, taker)
+-- The accounts of boost's transactions. The mark is a random number, new with each write: a write that names another one changes
+-- nothing. The home is the boost instance that wrote last.
+CREATE TABLE leeward_account (
+	sender text PRIMARY KEY,
+	mark bigint NOT NULL,
+	home text NOT NULL,
+	-- When it may be removed, if it has no records with work left.
+	until timestamptz NOT NULL
+);
+
+CREATE INDEX leeward_account_home ON leeward_account (home);
+CREATE INDEX leeward_account_until ON leeward_account (until);
+
+-- The boost instances. Reported: when each has said last that it is alive; since: without an interruption.
+CREATE TABLE leeward_instance (
+	name text PRIMARY KEY,
+	reported timestamptz NOT NULL,
+	since timestamptz NOT NULL,
+	reaches boolean NOT NULL
 );

@@ -1,4 +1,4 @@
-// Two boost instances on one database, both real processes: both serve, and the survivor adopts
+// Two boost instances on one database, both real processes: both serve, and the survivor takes over
 // what the other one had. Each test goes on with the survivor. The relay is in this process, and
 // down while its wire refuses.
 
@@ -20,6 +20,10 @@ import { PATIENCE_MS, until } from "../../support/until.ts";
 /** Those that send to one boost instance alone. */
 const SENDERS = sized(10, 100);
 const NONCES = 5;
+/**
+ * Until the accounts of a killed one are taken over, in ms. Nothing else runs beside a long test.
+ */
+const TAKEN_OVER_MS = sized(PATIENCE_MS, 5_000);
 /** Those that alternate between two boost instances. */
 const WALLETS = sized(6, 12);
 
@@ -62,6 +66,7 @@ test(`a boost instance is killed for good with ${SENDERS * NONCES} open transact
 	const wallets = world.accounts(WALLETS);
 	let acknowledged = 0;
 	let killed: Promise<void> | undefined;
+	let killedAt = 0;
 	const wallet = async (by: TestAccount): Promise<void> => {
 		for (let nonce = 0; nonce < 10; nonce += 1) {
 			// A wallet whose connection breaks asks again.
@@ -70,7 +75,9 @@ test(`a boost instance is killed for good with ${SENDERS * NONCES} open transact
 				own ?? (await until("it is taken", () => send(other.client, by, nonce).catch(() => undefined))),
 			);
 			acknowledged += 1;
-			if (acknowledged >= WALLETS * 5) killed ??= parts.processes.boost?.kill();
+			if (acknowledged < WALLETS * 5 || killed !== undefined) continue;
+			killed = parts.processes.boost?.kill();
+			killedAt = systemClock.monotonic();
 		}
 	};
 	await Promise.all(wallets.map(wallet));
@@ -80,9 +87,11 @@ test(`a boost instance is killed for good with ${SENDERS * NONCES} open transact
 	assert.equal(open.length, sent.length, "all were open when the relay went away");
 	await parts.fallbackWire.set(null);
 
-	// A part is left alone for ten seconds.
-	const adopted = await until("the other one has adopted them", () => adoptions()[0]);
-	assert.ok(Number(adopted.count) >= SENDERS * NONCES, `${adopted.count} were adopted`);
+	await until("the other one has taken them over", async () => {
+		return (await statusOf(other.url)).journal.depth >= SENDERS * NONCES;
+	});
+	const tookMs = systemClock.monotonic() - killedAt;
+	assert.ok(tookMs < TAKEN_OVER_MS, `${tookMs} ms`);
 	await until("all are mined", () => sent.every((hash) => world.mined.has(hash)));
 	await until("its journal is empty", async () => (await statusOf(other.url)).journal.depth === 0);
 	assert.deepEqual(
@@ -90,11 +99,6 @@ test(`a boost instance is killed for good with ${SENDERS * NONCES} open transact
 		[],
 	);
 });
-
-/** Log lines of the surviving boost instance about the parts that it adopted. */
-function adoptions() {
-	return other.logs().filter(({ msg }) => msg === "part adopted");
-}
 
 /**
  * Whether a process waits for a connection with `port` of this machine; see proc(5), /proc/net/tcp,
@@ -131,7 +135,6 @@ test(
 		t.after(() => hanging.kill());
 		for (const { url } of [hanging, other])
 			await until("the relay is healthy", async () => (await statusOf(url)).relay.state === "closed");
-		const earlier = adoptions().length;
 		const accounts = world.accounts(4);
 		const sent = await Promise.all(accounts.map((by) => send(hanging.client, by, 0)));
 		const begun = systemClock.monotonic();
@@ -156,19 +159,12 @@ test(
 		const cancelled = sent[waiting] ?? assert.fail("all are on connections that were open");
 		const due = sent.filter((hash) => hash !== cancelled);
 
-		let last = "";
 		const said = async () => {
 			const answer = await other.client.ask("eth_cancelTransaction", [cancelled], "/fast");
-			last = answer.error?.message ?? "cancelled";
-			return last;
+			return answer.error?.message ?? "cancelled";
 		};
-		const first = await said();
-		if (adoptions().length === earlier)
-			assert.match(first, /another boost instance has it, and does not answer/);
-		// When its lease has run out. A request whose time ends meanwhile may cancel it, and a later
-		// one then says so.
-		const isAccepted = async () => /cancels it there as soon as|^cancelled$/.test(await said());
-		await until("the cancel is accepted", isAccepted).catch(() => assert.fail(`not cancelled: ${last}`));
+		// The answer does not depend on the account's home.
+		assert.match(await said(), /cancels it there as soon as|^cancelled$/);
 		await parts.fallbackWire.set(null);
 		await until("the others are mined", () => due.every((hash) => world.mined.has(hash)));
 		// The system goes on to connect, after 15 s at the latest.
@@ -176,9 +172,7 @@ test(
 
 		const before = timesSent(accounts[waiting] as TestAccount);
 		hanging.signal("SIGCONT");
-		const exit = await hanging.ended();
-		assert.equal(exit.code, 1);
-		assert.match(exit.stdout, /another process has the store, exiting/);
+		await until("it has let go of them", async () => (await statusOf(hanging.url)).journal.depth === 0);
 		assert.equal(world.mined.has(cancelled), false);
 		const times = timesSent(accounts[waiting] as TestAccount);
 		assert.equal(times, before, `the fallback had it within ${systemClock.monotonic() - begun} ms`);

@@ -6,22 +6,17 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
-import pg from "pg";
 import { pause, systemClock } from "../../../shared/clock.ts";
 import { NOT_CANCELLABLE } from "../../../shared/ownership.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { type Signed, signed } from "../../support/crashFixture.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
-import { type PostgresServer, serverBin, startPostgres } from "../../support/postgresServer.ts";
 import { type RelayProcess, startRelayProcess } from "../../support/processes.ts";
 import { REFUSED_WITHOUT_CORE, RelayClient } from "../../support/relayClient.ts";
+import { NO_STANDBY, StandbyPair } from "../../support/standbyPair.ts";
 import { type ProcessSystem, seesHead, startProcessSystem } from "../../support/systems.ts";
-import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
-
-const BIN = serverBin("initdb", "postgres", "pg_basebackup");
-const skip = BIN === null ? "no pg_basebackup with a PostgreSQL server of its version here" : false;
 
 /** Builders that get a transaction by itself receive its hash when it is cancelled. */
 const PATH = "/nochecks";
@@ -41,7 +36,7 @@ let system: ProcessSystem;
 let builder: PlainBuilder;
 let accounts = 70_000;
 before(async () => {
-	if (skip !== false) return;
+	if (NO_STANDBY !== false) return;
 	builder = await startPlainBuilder();
 	system = await startProcessSystem({ builders: [{ name: "plain", url: builder.url }] });
 });
@@ -49,79 +44,6 @@ after(async () => {
 	await system?.stop();
 	await builder?.stop();
 });
-
-/** A primary and its standby, and the URL by which relays reach the leading one. */
-class Pair {
-	readonly url: string;
-	readonly #primary: PostgresServer;
-	readonly #standby: PostgresServer;
-	readonly #wire: TcpProxy;
-
-	private constructor(parts: {
-		url: string;
-		primary: PostgresServer;
-		standby: PostgresServer;
-		wire: TcpProxy;
-	}) {
-		this.url = parts.url;
-		this.#primary = parts.primary;
-		this.#standby = parts.standby;
-		this.#wire = parts.wire;
-	}
-
-	static async start(t: TestContext, isSynchronous: boolean): Promise<Pair> {
-		const primary = await startPostgres({ bin: BIN ?? "" });
-		t.after(() => primary.stop());
-		const url = new URL(await primary.newDatabase());
-		const standby = await startPostgres({ bin: BIN ?? "", standbyOf: url.href });
-		t.after(() => standby.stop());
-		const wire = await startTcpProxy(Number(url.port));
-		t.after(() => wire.stop());
-		url.port = String(wire.port);
-		const pair = new Pair({ url: url.href, primary, standby, wire });
-		if (isSynchronous) await pair.#set(primary, "synchronous_standby_names", "*");
-		const wanted = isSynchronous ? "sync" : "async";
-		const ask = "SELECT sync_state FROM pg_stat_replication WHERE state = 'streaming'";
-		await until("the standby streams", async () => (await pair.#ask(primary, ask)) === wanted);
-		return pair;
-	}
-
-	/** The standby gets nothing any more, once it has what the primary has now. */
-	async partStandby(): Promise<void> {
-		const at = await this.#ask(this.#primary, "SELECT pg_current_wal_lsn()");
-		const has = `SELECT pg_last_wal_replay_lsn() >= '${at}'`;
-		await until("the standby has all of that", async () => (await this.#ask(this.#standby, has)) === true);
-		await this.#set(this.#standby, "primary_conninfo", "");
-		const count = "SELECT count(*)::int FROM pg_stat_replication";
-		await until("it streams no more", async () => (await this.#ask(this.#primary, count)) === 0);
-	}
-
-	/** The primary is killed, and the standby takes its place. */
-	async promote(): Promise<void> {
-		await this.#primary.kill();
-		this.#wire.cut();
-		assert.equal(await this.#ask(this.#standby, "SELECT pg_promote()"), true);
-		this.#wire.redirect(Number(new URL(this.#standby.url("")).port));
-		this.#wire.mend();
-	}
-
-	async #set(server: PostgresServer, name: string, value: string): Promise<void> {
-		await this.#ask(server, `ALTER SYSTEM SET ${name} = '${value}'`);
-		await this.#ask(server, "SELECT pg_reload_conf()");
-	}
-
-	/** The value of the one column in the first row. */
-	async #ask(server: PostgresServer, text: string): Promise<unknown> {
-		const client = new pg.Client({ connectionString: server.url("postgres") });
-		await client.connect();
-		try {
-			const { rows } = await client.query<Record<string, unknown>>(text);
-			return Object.values(rows[0] ?? {})[0];
-		} finally {
-			await client.end();
-		}
-	}
-}
 
 /**
  * Submissions to some relays, one after another at each, and cancels of some. Refused requests are
@@ -274,8 +196,8 @@ for (const how of ["synchronous", "asynchronous", "no"] as const) {
 		asynchronous: "an asynchronous standby is promoted: what it had is there, and nothing ends wrongly",
 		no: "no standby is promoted: all is there",
 	}[how];
-	test(title, { skip }, async (t) => {
-		const pair = await Pair.start(t, how === "synchronous");
+	test(title, { skip: NO_STANDBY }, async (t) => {
+		const pair = await StandbyPair.start(t, how === "synchronous");
 		const core = await startRelay(t, pair.url, `${how}-core`);
 		const edge = await startRelay(t, pair.url, `${how}-edge`);
 		const urls = [core.url, edge.url];

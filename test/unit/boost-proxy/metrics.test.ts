@@ -52,7 +52,7 @@ test("gauges show the current state, and stay 0 without a fallback", async () =>
 	watchBoost(registry, {
 		upstreams,
 		rows: journal as unknown as Rows,
-		part: null,
+		homes: null,
 		clock: { now: () => 3_500 },
 		websockets: () => 5,
 	});

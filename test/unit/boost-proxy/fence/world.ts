@@ -4,12 +4,14 @@
 
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type { Breaker, Dialect, Sendable, Upstream } from "../../../../boost-proxy/domain/ports.ts";
-import { NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
+import { NO_OTHERS, type OtherBoosts } from "../../../../boost-proxy/domain/ports.ts";
 import type { Caller, Delivery, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import { Homes } from "../../../../boost-proxy/homes/homes.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
+import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
 import { Background } from "../../../../shared/background.ts";
 import { nextTurn } from "../../../../shared/clock.ts";
 import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
@@ -18,9 +20,10 @@ import { NOT_CANCELLABLE, STILL_WANTED, STILL_WANTED_REASON } from "../../../../
 import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import type { FakeDisk } from "../../relay/fakeDisk.ts";
+import { FakeDisk } from "../../relay/fakeDisk.ts";
 import { StagesFixture } from "../../relay/stagesFixture.ts";
-import { fixture as journalFixture, reopened } from "../journal/journalFixture.ts";
+import { fixtureOn } from "../journal/journalFixture.ts";
+import { SharedDisk } from "../journal/sharedDisk.ts";
 import type { Choose } from "./explore.ts";
 
 const OWNER = testAccount(0);
@@ -90,6 +93,8 @@ export class World {
 	/** Whether the request that arrives was half written when its process was suspended. */
 	#isHalfWritten = false;
 	readonly #boosts: Boost[] = [];
+	/** The database of two boost instances. */
+	readonly #disk = new SharedDisk();
 	#isRelayOut: boolean;
 	#givenUp = 0;
 	#ticks = 0;
@@ -167,8 +172,8 @@ export class World {
 		return usual.length === 0 ? [] : [...usual, ...unusual];
 	}
 
-	async #start(name: string, disk?: FakeDisk): Promise<Boost> {
-		const boost = await Boost.start(name, this, disk);
+	async #start(name: string): Promise<Boost> {
+		const boost = await Boost.start(name, this, this.#options.takesOver ? this.#disk : null);
 		this.#boosts.push(boost);
 		return boost;
 	}
@@ -220,8 +225,7 @@ export class World {
 	#replace(boost: Boost): void {
 		this.#hasReplaced = true;
 		boost.submit(REPLACEMENT.raw).then(
-			// An answer without the journal is logged as such, and the only one that may be forgotten.
-			() => boost.hasLease && this.#log.push("replaced"),
+			() => this.#log.push("replaced"),
 			() => {},
 		);
 	}
@@ -248,14 +252,11 @@ export class World {
 		for (const boost of this.#boosts) if (!boost.isSuspended) void boost.tick();
 	}
 
-	/** The other one finds what was on disk. */
+	/** The other one takes over what was on disk. */
 	#takeOver(first: Boost): void {
 		first.isSuspended = true;
-		first.hasLease = false;
-		// Its term is over, so the database refuses its writes.
-		first.disk.broken = true;
 		for (const message of this.#messages) message.isHalfWritten ||= message.state === "made";
-		void this.#start("B", first.disk);
+		void this.#start("B").then((second) => second.takeOver(first.name));
 	}
 
 	#resume(first: Boost): void {
@@ -339,25 +340,19 @@ function addressOf(caller: Caller | null): string | null {
 /** One boost instance. */
 class Boost {
 	readonly name: string;
-	readonly disk: FakeDisk;
 	readonly reconciler: Reconciler;
 	isSuspended = false;
-	/** Whether no other instance has taken over. */
-	hasLease = true;
+	readonly #rows: Rows;
 	readonly #submissions: Submissions;
 	readonly #cancels: Cancels;
 	readonly #clock: { monotonic(): number; advance(ms: number): Promise<void> };
 	readonly #changes: (() => void)[] = [];
 
-	private constructor(
-		name: string,
-		world: World,
-		{ journal, disk, clock }: Awaited<ReturnType<typeof journalFixture>>,
-	) {
+	private constructor(name: string, world: World, { journal, clock }: Awaited<ReturnType<typeof fixtureOn>>) {
 		this.name = name;
-		this.disk = disk;
 		this.#clock = clock;
 		const { rows } = journal;
+		this.#rows = rows;
 		const upstreams = {
 			relay: new GatedUpstream("relay", null, world, this, this.#changes),
 			fallback: new GatedUpstream(
@@ -368,15 +363,20 @@ class Boost {
 				[],
 			),
 		};
-		const shared = { rows, upstreams, clock, log: silentLogger };
-		const chain = { batch: async () => [{ ok: true, result: "0x0" } as const] };
 		const background = new Background({}, { log: silentLogger });
+		const reachesRelay = () => !world.isRelayOut;
+		const others: OtherBoosts =
+			rows.shared === null
+				? NO_OTHERS
+				: new Homes({ shared: rows.shared, rows, reachesRelay, clock, background, log: silentLogger });
+		const shared = { rows, upstreams, others, clock, log: silentLogger };
+		const chain = { batch: async () => [{ ok: true, result: "0x0" } as const] };
 		this.reconciler = new Reconciler(
 			{ budgetMs: BUDGET_MS, deadlineMs: 1_000, tickMs: 1_000 },
-			{ ...shared, chain, background, mayAct: () => this.hasLease },
+			{ ...shared, chain, background },
 		);
 		const failover = new Failover({ budgetMs: BUDGET_MS }, shared);
-		const requests = { ...shared, failover, others: NO_OTHERS, reconciler: this.reconciler };
+		const requests = { ...shared, failover, reconciler: this.reconciler };
 		this.#cancels = new Cancels({ ...requests, relayKnowsClient: () => true });
 		this.#submissions = new Submissions({
 			...{ ...requests, cancels: this.#cancels },
@@ -385,9 +385,14 @@ class Boost {
 		this.reconciler.start();
 	}
 
-	/** `disk`: of another one, of which it gets a copy. */
-	static async start(name: string, world: World, disk?: FakeDisk): Promise<Boost> {
-		return new Boost(name, world, await (disk === undefined ? journalFixture() : reopened(disk)));
+	/** `disk`: the database; null: its journal is its own. */
+	static async start(name: string, world: World, disk: SharedDisk | null): Promise<Boost> {
+		return new Boost(name, world, await fixtureOn(disk?.open(name) ?? new FakeDisk()));
+	}
+
+	async takeOver(from: string): Promise<void> {
+		const { shared } = this.#rows;
+		if (shared !== null) await shared.takeIn(await shared.accounts.takeOver([from]));
 	}
 
 	/** Whether it was a soft cancel. */

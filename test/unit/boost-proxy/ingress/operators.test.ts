@@ -25,7 +25,7 @@ function rowsOf(
 
 const WELL = { isDurable: true, isFull: false };
 
-const PART = { own: "boost/2", count: 3, adopted: 1 };
+const INSTANCES = { own: "one of them", count: 3, takenOver: 1 };
 
 async function fixture(
 	adminToken: string | undefined,
@@ -38,7 +38,7 @@ async function fixture(
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
 	const routes = operatorRoutes(
 		{ adminToken, metricsToken },
-		{ relay, fallback, rows, slot: { ms: 450 }, build: UNKNOWN_BUILD, part: PART, latency: () => [] },
+		{ relay, fallback, rows, slot: { ms: 450 }, build: UNKNOWN_BUILD, homes: INSTANCES, latency: () => [] },
 	);
 	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {
@@ -73,7 +73,7 @@ test("/status shows everybody states and reasons without a count, and either tok
 			relay: relay.status(),
 			fallback: fallback?.status(),
 			slotMs: 450,
-			journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 }, part: PART },
+			journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 }, instances: INSTANCES },
 		});
 	}
 	await server.stop();

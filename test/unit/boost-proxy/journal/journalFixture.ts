@@ -67,6 +67,11 @@ export function rawOf(n: number, length = 120): Buffer {
 
 /** A journal on `disk`; what is left out is new. */
 export async function fixture(options: Partial<RowLimits> = {}, disk = new FakeDisk()) {
+	return { ...(await fixtureOn(disk, options)), disk };
+}
+
+/** The same on any store. */
+export async function fixtureOn(kv: RowsDependencies["kv"], options: Partial<RowLimits> = {}) {
 	const clock = new ManualClock();
 	const faults = { count: 0 };
 	const onFault = () => {
@@ -74,9 +79,9 @@ export async function fixture(options: Partial<RowLimits> = {}, disk = new FakeD
 	};
 	const journal = await openedVerbs(
 		{ ttlMs: TTL_MS, reorgMs: REORG_MS, ...options },
-		{ kv: disk, clock, log: silentLogger, onFault },
+		{ kv, clock, log: silentLogger, onFault },
 	);
-	return { journal, disk, clock, faults };
+	return { journal, clock, faults };
 }
 
 /** A second journal on what lies in `disk` now, as after a SIGKILL. */

@@ -141,7 +141,7 @@ class Process {
 		const chain = { batch: async () => [{ ok: true, result: "0x0" } as const] };
 		this.#reconciler = new Reconciler(
 			{ budgetMs: BUDGET_MS, deadlineMs: 1_000, tickMs: 1_000 },
-			{ ...shared, chain, background },
+			{ ...shared, others: NO_OTHERS, chain, background },
 		);
 		const failover = new Failover({ budgetMs: BUDGET_MS }, shared);
 		const requests = { ...shared, failover, others: NO_OTHERS, reconciler: this.#reconciler };

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChainReads, DialectName } from "../../../../boost-proxy/domain/ports.ts";
+import { NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { markLost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
@@ -71,15 +72,15 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	const background = new Background({}, { log: silentLogger });
 	const outcomes: string[] = [];
 	const { rows } = journal;
-	/** Whether the rows are certainly this boost's. */
-	const lease = { isHeld: true };
+	/** Whether another boost instance reaches the relay. */
+	const others = { ...NO_OTHERS, doOthersReach: false };
 	const shared = { rows, upstreams, chain, clock, background, log: silentLogger };
 	const reconciler = new Reconciler(
 		{ budgetMs: 2_000, deadlineMs: 1_000, tickMs: 1_000 },
 		{
 			...shared,
 			onHandover: ({ to, outcome }) => outcomes.push(`${to} ${outcome}`),
-			mayAct: () => lease.isHeld,
+			others,
 		},
 	);
 	reconciler.start();
@@ -122,7 +123,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 		await end();
 	};
 	return {
-		...{ journal, clock, relay, fallback, chain, handover, observer, background, outcomes, lease },
+		...{ journal, clock, relay, fallback, chain, handover, observer, background, outcomes, others },
 		...{ opened, holders, stop },
 	};
 }

@@ -27,29 +27,17 @@ scenario("a row that only the fallback had is sent to the relay on its client's 
 });
 
 scenario(
-	"without its lease a boost instance sends and cancels nothing; with it again, it does both",
+	"nothing goes to the fallback while another boost instance reaches the relay, and takes it over",
 	async (fixture) => {
-		const { relay, fallback, clock, lease, journal } = fixture;
-		const [hash, ended] = [
-			await fixture.opened(1, ["fallback"]),
-			await fixture.opened(2, ["relay", "fallback"]),
-		];
-		lease.isHeld = false;
-		relay.stages.set(ended, "CANCELLED");
-		fallback.isOut = true;
-		await fixture.observer.start();
+		const { relay, fallback, clock, others } = fixture;
+		const hash = await fixture.opened(1, ["relay"]);
+		others.doOthersReach = true;
+		relay.isOut = true;
 		await clock.advance(10_000);
-		fallback.isOut = false;
+		assert.deepEqual(fallback.hashes, []);
+		others.doOthersReach = false;
 		await clock.advance(10_000);
-		assert.equal(endingOf(fixture, ended), "cancelled");
-		assert.deepEqual([relay.hashes, fallback.asked(CANCEL)], [[], []]);
-		assert.equal([...journal.pendingCancels()].length, 1);
-		lease.isHeld = true;
-		fallback.isOut = true;
-		await clock.advance(10_000);
-		fallback.isOut = false;
-		await clock.advance(10_000);
-		assert.deepEqual([relay.hashes, fallback.asked(CANCEL)], [[hash], [ended]]);
+		assert.deepEqual(fallback.hashes, [hash]);
 	},
 );
 

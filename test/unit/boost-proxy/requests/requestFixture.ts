@@ -119,7 +119,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const reconciler = new Reconciler(
 		{ budgetMs, deadlineMs: 1_000, tickMs: 1_000 },
 		{
-			...{ rows, upstreams, clock, log: silentLogger },
+			...{ rows, upstreams, others: NO_OTHERS, clock, log: silentLogger },
 			chain: {
 				batch: async () => (chain.nextNonce === null ? null : [{ ok: true, result: chain.nextNonce }]),
 			},

@@ -119,7 +119,7 @@ export class ViewFixture {
 			const row = this.#rows.get(hash)?.row;
 			return row !== undefined && isLive(row) ? row : null;
 		},
-		raw: async (hash) => this.#rows.get(hash)?.raw ?? null,
+		rawOf: async ({ hash }) => this.#rows.get(hash)?.raw ?? null,
 		liveOf: (from) =>
 			[...this.#rows.values()]
 				.map(({ row }) => row)

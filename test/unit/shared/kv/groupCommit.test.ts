@@ -20,7 +20,7 @@ test("the callers of a commit of many writes go on in their order, some in each 
 			if (how === outcome) told.push(i);
 		};
 		const all = Array.from({ length: 300 }, (_, i) =>
-			group.write([{ key: `key ${i}`, value: Buffer.alloc(1) }]).then(
+			group.write({ changes: [{ key: `key ${i}`, value: Buffer.alloc(1) }] }).then(
 				() => goOn(i, "written"),
 				() => goOn(i, "failed"),
 			),
@@ -36,9 +36,10 @@ test("the callers of a commit of many writes go on in their order, some in each 
 });
 
 test("a store is idle once every caller was notified", async () => {
-	const group = new GroupCommit(async () => {});
+	const group = new GroupCommit(async () => undefined);
 	let told = 0;
-	for (let i = 0; i < 300; i++) void group.write([{ key: "key", value: null }]).then(() => told++);
+	for (let i = 0; i < 300; i++)
+		void group.write({ changes: [{ key: "key", value: null }] }).then(() => told++);
 	await group.idle();
 	assert.equal(told, 300);
 });
@@ -51,12 +52,12 @@ test("a commit knows when its first write was given", async () => {
 		(_changes, since) => {
 			seen.push(since);
 			return new Promise((resolve) => {
-				end = resolve;
+				end = () => resolve(undefined);
 			});
 		},
 		{ ...systemClock, monotonic: () => now },
 	);
-	const write = () => group.write([{ key: "key", value: null }]);
+	const write = () => group.write({ changes: [{ key: "key", value: null }] });
 	const first = write();
 	await nextTurn();
 	const later = [1, 2, 3].map((at) => {

@@ -1,11 +1,11 @@
-// Looks up transactions by hash in all parts. A client has one query in flight, which covers all
+// Looks up transactions by hash in the database. A client has one query in flight, which covers all
 // hashes that it waits for. The client that has used least is served next. So many unknown hashes
 // from one client hardly delay the others.
 
 import { type Clock, nextTurn, within } from "../../shared/clock.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
-import type { PartRecord, StoreParts } from "../../shared/kv/port.ts";
+import type { Accounts, StoreRecord } from "../../shared/kv/port.ts";
 import { FairScheduler } from "../../shared/shares/scheduler.ts";
 
 /** The maximum number of hashes in one query. */
@@ -17,13 +17,13 @@ const MAX_CLIENTS = 1_024;
 const PATIENCE_MS = 2_000;
 
 interface Lookup {
-	readonly found: Promise<readonly PartRecord[]>;
-	readonly resolve: (records: readonly PartRecord[]) => void;
+	readonly found: Promise<readonly StoreRecord[]>;
+	readonly resolve: (records: readonly StoreRecord[]) => void;
 	readonly reject: (thrown: unknown) => void;
 }
 
 interface HashLookupsDependencies {
-	readonly parts: Pick<StoreParts, "ofHashes" | "lookups">;
+	readonly accounts: Pick<Accounts, "ofHashes" | "lookups">;
 	readonly clock: Clock;
 }
 
@@ -39,16 +39,16 @@ export class HashLookups {
 	constructor(dependencies: HashLookupsDependencies) {
 		this.#dependencies = dependencies;
 		this.#scheduler = new FairScheduler({
-			concurrency: dependencies.parts.lookups,
+			concurrency: dependencies.accounts.lookups,
 			maxWaiting: MAX_CLIENTS,
 		});
 	}
 
 	/**
-	 * The records of `hash` in all parts. Rejects with RpcError `limit` if the client waits for too
+	 * The records of `hash`. Rejects with RpcError `limit` if the client waits for too
 	 * many, and with DeadlineError if it takes too long. Otherwise rejects as the query does.
 	 */
-	find(hash: string, client: string): Promise<readonly PartRecord[]> {
+	find(hash: string, client: string): Promise<readonly StoreRecord[]> {
 		const { clock } = this.#dependencies;
 		const waiting = this.#waiting.get(client) ?? this.#opened(client);
 		if (!waiting.has(hash) && waiting.size >= MAX_WAITING) {
@@ -88,8 +88,8 @@ export class HashLookups {
 		for (const [hash] of asked) waiting.delete(hash);
 		const hashes = asked.map(([hash]) => hash);
 		try {
-			const records = await this.#dependencies.parts.ofHashes(hashes, hashes.map(archivedKey));
-			const found = new Map<string, PartRecord[]>(hashes.map((hash) => [hash, []]));
+			const records = await this.#dependencies.accounts.ofHashes(hashes, hashes.map(archivedKey));
+			const found = new Map<string, StoreRecord[]>(hashes.map((hash) => [hash, []]));
 			for (const record of records) found.get(hashIn(record.key))?.push(record);
 			for (const [hash, { resolve }] of asked) resolve(found.get(hash) ?? []);
 		} catch (thrown) {
@@ -101,7 +101,7 @@ export class HashLookups {
 function newLookup(): Lookup {
 	let resolve: Lookup["resolve"] = () => {};
 	let reject: Lookup["reject"] = () => {};
-	const found = new Promise<readonly PartRecord[]>((done, failed) => {
+	const found = new Promise<readonly StoreRecord[]>((done, failed) => {
 		resolve = done;
 		reject = failed;
 	});

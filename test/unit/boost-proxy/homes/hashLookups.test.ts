@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { HashLookups } from "../../../../boost-proxy/parts/hashLookups.ts";
+import { HashLookups } from "../../../../boost-proxy/homes/hashLookups.ts";
 import { DeadlineError } from "../../../../shared/clock.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
-import type { PartRecord } from "../../../../shared/kv/port.ts";
+import type { StoreRecord } from "../../../../shared/kv/port.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { hashOf } from "../journal/journalFixture.ts";
 
@@ -15,7 +15,7 @@ const [FLOODING, HONEST] = ["192.0.2.1", "192.0.2.2"];
 
 interface Query {
 	readonly hashes: readonly string[];
-	readonly answer: (records: readonly PartRecord[]) => Promise<void>;
+	readonly answer: (records: readonly StoreRecord[]) => Promise<void>;
 	readonly fail: (thrown: Error) => Promise<void>;
 }
 
@@ -24,20 +24,20 @@ function fixture() {
 	const clock = new ManualClock();
 	const queries: Query[] = [];
 	const ofHashes = (hashes: readonly string[]) =>
-		new Promise<readonly PartRecord[]>((resolve, reject) =>
+		new Promise<readonly StoreRecord[]>((resolve, reject) =>
 			queries.push({
 				hashes,
 				answer: (records) => nextTurn(resolve(records)),
 				fail: (thrown) => nextTurn(reject(thrown)),
 			}),
 		);
-	const lookups = new HashLookups({ parts: { lookups: 2, ofHashes }, clock });
+	const lookups = new HashLookups({ accounts: { lookups: 2, ofHashes }, clock });
 	const find = (n: number, client: string) => lookups.find(hashOf(n), client);
 	return { clock, queries, find };
 }
 
-const recordOf = (n: number): PartRecord => ({
-	part: "boost",
+const recordOf = (n: number): StoreRecord => ({
+	bytes: 0,
 	key: `s/1/${hashOf(n)}`,
 	value: Buffer.from(""),
 });

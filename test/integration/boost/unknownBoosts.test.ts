@@ -4,24 +4,34 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
+import pg from "pg";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { newDatabase } from "../../support/engine.ts";
+import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
 import { mineAll } from "../../support/systems.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
+const SLOW_MS = 2_000;
+/** The server's maximum. Each boost instance has at most six. */
+const CONNECTIONS = 24;
 const UNKNOWN = /^the database did not answer, so it is not known whether another boost instance has /;
 
 let fixture: BoostFixture;
+let postgres: PostgresServer;
+let database: string;
 /** Between the database and the second instance. */
 let wire: TcpProxy;
+/** How long the wire holds back each query, in ms. */
+let delayMs = 0;
 let one: BoostClient;
 let other: BoostClient;
 before(async () => {
-	const DATABASE_URL = new URL(await newDatabase());
-	wire = await startTcpProxy(Number(DATABASE_URL.port));
+	postgres = await startPostgres({ connections: CONNECTIONS });
+	database = await postgres.newDatabase();
+	const DATABASE_URL = new URL(database);
+	wire = await startTcpProxy(Number(DATABASE_URL.port), { delayMs: () => delayMs });
 	fixture = await startBoostFixture({
 		system: { env: { CANCEL_POLICY: "origin" } },
 		boost: { DATABASE_URL: DATABASE_URL.toString(), BREAKER_HOLD_MAX_MS: "100" },
@@ -30,11 +40,12 @@ before(async () => {
 	DATABASE_URL.port = String(wire.port);
 	const env = { DATABASE_URL: DATABASE_URL.toString(), RELAY_URL: fixture.system.client.url };
 	other = await fixture.startBoost({ env });
-	await until("the first one knows of it", async () => (await one.status()).journal.part?.count === 2);
+	await until("the first one knows of it", async () => (await one.status()).journal.instances?.count === 2);
 });
 after(async () => {
 	await fixture?.stop();
 	await wire?.stop();
+	await postgres?.stop();
 });
 afterEach(async () => {
 	wire.mend();
@@ -83,22 +94,75 @@ async function actors(): Promise<[Actor, Actor]> {
 	return made;
 }
 
-for (const [how, begin] of [
-	["is cut off", () => wire.cut()],
-	["hangs", () => wire.freeze()],
-] as const) {
+/** Troubles of the database, or of the second instance's way to it. The result ends them. */
+const TROUBLES: Readonly<Record<string, () => Promise<() => Promise<void> | void>>> = {
+	async "is cut off"() {
+		wire.cut();
+		return () => wire.mend();
+	},
+	async hangs() {
+		wire.freeze();
+		return () => wire.mend();
+	},
+	async "is slow, two seconds for each query"() {
+		delayMs = SLOW_MS;
+		return () => {
+			delayMs = 0;
+		};
+	},
+	async "has no connection left"() {
+		const clients = await filled();
+		// Those that it has are gone, too.
+		wire.cut();
+		wire.mend();
+		return async () => {
+			await Promise.all(clients.map((client) => client.end()));
+		};
+	},
+	async restarts() {
+		await postgres.kill();
+		return () => postgres.start();
+	},
+	async "has its table locked"() {
+		const client = new pg.Client({ connectionString: database });
+		await client.connect();
+		await client.query("BEGIN");
+		await client.query("LOCK TABLE leeward_account");
+		return () => client.end();
+	},
+};
+
+/** Connections until the server has none left. */
+async function filled(): Promise<readonly pg.Client[]> {
+	const clients: pg.Client[] = [];
+	for (;;) {
+		const client = new pg.Client({ connectionString: database });
+		try {
+			await client.connect();
+		} catch {
+			return clients;
+		}
+		clients.push(client);
+	}
+}
+
+for (const [how, begin] of Object.entries(TROUBLES)) {
 	it(`refuses a cancel while its database ${how}, and sends nothing once one was accepted`, async () => {
 		const [by, control] = await actors();
 		const [tx, kept] = [await held(by), await held(control)];
+		const taken = (await other.status()).journal.instances?.takenOver ?? 0;
 		await firstIsCutOff();
-		begin();
+		const end = await begin();
 		refuses(await cancel(other, tx), "the cancel");
-		wire.mend();
+		await end();
 		const isAccepted = async () => (await cancel(other, tx)).result === true;
 		await until("the cancel is accepted", isAccepted);
 		await fixture.wires.fallback.set(null);
-		await until("the first one sends what it has", () => sentToFallback(kept) > 0);
-		assert.equal(sentToFallback(tx), 0);
+		// It reaches the relay, which has both.
+		await until("it has taken over what the first one had", async () => {
+			return ((await other.status()).journal.instances?.takenOver ?? 0) > taken;
+		});
+		assert.deepEqual([tx, kept].map(sentToFallback), [0, 0]);
 		await fixture.recovers();
 		await mineAll(fixture.system, [kept]);
 		assert.equal(((await one.get(`/tx/${tx.hash}`)).json as WireStatus).stage, "CANCELLED");

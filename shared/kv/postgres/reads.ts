@@ -1,0 +1,73 @@
+// Reads and retries on one store's records, for the store of one process and for a shared one.
+
+import { type Clock, pause } from "../../clock.ts";
+import type { Database, Query, Rows } from "./database.ts";
+import { isDown } from "./errors.ts";
+
+/** Rows per page of a range: first and maximum. */
+const [FIRST_PAGE, PAGE] = [64, 1_000];
+/** Target bytes of a page, estimated from the page before. */
+const PAGE_BYTES = 1024 * 1024;
+/** Deadline for one page, in ms; no request waits for it. */
+const PAGE_MS = 10_000;
+/** Between two attempts. */
+const RETRY_MS = 50;
+const RANGE = `SELECT key, value FROM leeward_store
+	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
+
+export class Reads {
+	readonly #store: string;
+	readonly #database: Database;
+	readonly #clock: Clock;
+
+	constructor(store: string, dependencies: { readonly database: Database; readonly clock: Clock }) {
+		this.#store = store;
+		this.#database = dependencies.database;
+		this.#clock = dependencies.clock;
+	}
+
+	/**
+	 * As KeyValueStore. Reads the next page while the last one is processed. Otherwise a start would
+	 * wait for the database at each of hundreds of pages.
+	 */
+	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
+		let left = limit;
+		let count = Math.min(FIRST_PAGE, left);
+		let reading = count > 0 ? this.#page(start, end, count) : null;
+		while (reading !== null) {
+			const rows = await reading;
+			const last = rows.at(-1);
+			left -= rows.length;
+			const isMore = last !== undefined && rows.length === count && left > 0;
+			const bytes = rows.reduce((sum, { value }) => sum + (value as Buffer).length, 1);
+			count = Math.min(left, PAGE, Math.max(1, Math.floor((PAGE_BYTES * rows.length) / bytes)));
+			// The smallest key above the last one: PostgreSQL's text can't hold U+0000.
+			reading = isMore ? this.#page(`${last.key}\u{0001}`, end, count) : null;
+			// The error is thrown when its rows are needed.
+			reading?.catch(() => {});
+			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
+		}
+	}
+
+	#page(from: string, end: string, count: number): Promise<Rows> {
+		const query = { name: "range", text: RANGE, values: [this.#store, from, end, count] };
+		return this.retried(() => query, this.#clock.monotonic() + PAGE_MS);
+	}
+
+	/**
+	 * Retries until `until` (monotonic ms) if the connection fails. Calls `query` for each attempt,
+	 * since some need a new number.
+	 */
+	async retried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
+		for (;;) {
+			try {
+				return await this.#database.query(query(), Math.max(RETRY_MS, until - this.#clock.monotonic()));
+			} catch (thrown) {
+				if (!isDown(thrown)) throw thrown;
+				onDown();
+				if (this.#clock.monotonic() + RETRY_MS > until) throw thrown;
+				await pause(this.#clock, RETRY_MS);
+			}
+		}
+	}
+}
