@@ -37,11 +37,6 @@ interface LeaseDependencies {
 	 * then out of date.
 	 */
 	readonly onLost: () => void;
-	/**
-	 * Called with each new session. The session lives as long as this process holds the lease by
-	 * it.
-	 */
-	readonly onSession?: (session: pg.PoolClient) => void;
 }
 
 export const TTL_MS = 6_000;
@@ -257,7 +252,6 @@ export class Lease {
 		if (session !== this.#session) {
 			this.#session = session;
 			session.on("error", () => this.#dropSession(session));
-			this.#dependencies.onSession?.(session);
 		}
 		const trustedMs = this.#ttlMs * (1 - 1 / RENEWALS);
 		this.#heldUntil = { monotonic: begun.monotonic + trustedMs, now: begun.now + trustedMs };
