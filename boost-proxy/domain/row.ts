@@ -346,10 +346,18 @@ export function markLost(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? changeState(row, by, { presence: "lost" }) : row;
 }
 
-/** `by` turns out not to have it after a client's request: its state there is `before` again. */
-export function markAsBefore(row: Row, by: UpstreamName, before: DeliveryState): Row {
+/**
+ * `by` turns out not to have it after an attempt that has set `tried`: its state there is `before`
+ * again.
+ */
+export function markAsBefore(
+	row: Row,
+	by: UpstreamName,
+	before: DeliveryState,
+	tried: "given" | "unanswered",
+): Row {
 	const { presence, replacementPending } = row.at[by];
-	if (!isLive(row) || (presence !== "given" && presence !== "unanswered")) return row;
+	if (!isLive(row) || presence !== tried) return row;
 	return changeState(row, by, { ...before, replacementPending });
 }
 

@@ -60,7 +60,10 @@ export class Homes implements OtherBoosts {
 	#downUntil = Number.NEGATIVE_INFINITY;
 	/** The rest of the accounts in memory, whose comparison goes on in the next look. */
 	#comparing: Iterator<Row> | null = null;
-	#isFirst = true;
+	/** Whether accounts may have homes whose names are gone. */
+	#hasOrphans = true;
+	/** How often it has seen other instances, alive or silent. */
+	#met = 0;
 	/** Whether accounts of this instance may not be in memory. */
 	#isUnread = false;
 	/** Whether memory has all rows, since no other instance has reported. */
@@ -196,7 +199,8 @@ export class Homes implements OtherBoosts {
 				silent: others.filter(({ isSilent }) => isSilent).map(({ name }) => name),
 				unable: reaches ? alive.filter((one) => !one.reaches).map(({ name }) => name) : [],
 			};
-			if (!wasAlone || alive.length > 0) this.#isComplete = false;
+			if (others.length > 0) this.#met += 1;
+			if (!wasAlone || others.length > 0) this.#isComplete = false;
 			else if (this.#isComplete) this.#aloneAt = begun;
 			this.#isFailing = false;
 		} catch (thrown) {
@@ -206,27 +210,29 @@ export class Homes implements OtherBoosts {
 
 	/** Takes over what others leave, and drops from memory what they have written. */
 	async #look(): Promise<void> {
-		const { rows, shared, clock, log } = this.#dependencies;
+		const { rows, shared, reachesRelay, clock, log } = this.#dependencies;
 		const { accounts } = shared;
 		const seen = this.#seen;
+		const met = this.#met;
 		if (seen === null) return;
 		try {
-			const { silent, unable } = seen;
-			const isDue = silent.length + unable.length > 0 || this.#isFirst;
+			const { silent } = seen;
+			const unable = reachesRelay() ? seen.unable : [];
+			const isDue = silent.length + unable.length > 0 || this.#hasOrphans;
 			if (isDue) await this.#takeOver([...silent, ...unable]);
-			this.#isFirst = false;
+			this.#hasOrphans = false;
 			if (this.#isUnread) await this.#readOwned();
 			if (silent.length > 0) {
+				// Their last writes may come before that.
+				this.#hasOrphans = true;
 				await accounts.bury(silent);
-				// Their last writes may have come before that.
-				await this.#takeOver([]);
 				log.info("boost instances have ended", { count: silent.length });
 			}
 			if (seen.others > 0) await this.#compare();
 			else if (!this.#isComplete) {
 				// Rows that others have ended are in the database only.
 				await rows.readEnded();
-				this.#isComplete = this.#seen?.others === 0;
+				this.#isComplete = this.#met === met;
 			}
 			if (clock.monotonic() < this.#purgeAt) return;
 			this.#purgeAt = clock.monotonic() + PURGE_MS;

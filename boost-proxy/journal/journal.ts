@@ -37,6 +37,8 @@ export interface Dirty {
 	readonly isNew: boolean;
 	/** Whether the transaction has arrived with one of the changes. */
 	readonly arrives: boolean;
+	/** Whether its request is over, or does not wait for it: it was accepted without the database. */
+	readonly isLeft: boolean;
 	/** The changes since the last state on disk, in order. */
 	readonly made: readonly RowChange[];
 }
@@ -142,6 +144,7 @@ export class Journal {
 			sender: isLoose && (waits?.sender ?? null) === null ? null : from,
 			isNew: waits?.isNew ?? (made === "arrival" && before === null && last === null),
 			arrives: made === "arrival" || waits?.arrives === true,
+			isLeft: waits?.isLeft === true,
 			made: made === "arrival" ? [] : [...(waits?.made ?? []), made],
 		});
 		void this.#flush();
@@ -171,9 +174,16 @@ export class Journal {
 		return all.flatMap(([hash, one]) => (one.sender === sender ? [hash] : []));
 	}
 
-	/** Writes a state of {@link takeBack} as it was. */
-	writeAgain(hash: string, state: Dirty): void {
-		this.#dirty.set(hash, state);
+	/**
+	 * Writes a state of {@link takeBack} again, which was accepted without the database. `earlier`:
+	 * the keys of an earlier row of the hash that was found; null: none was.
+	 */
+	writeAgain(hash: string, state: Dirty, earlier: readonly string[] | null): void {
+		const isNew = earlier === null && state.isNew;
+		this.#dirty.set(hash, {
+			...state,
+			...{ isNew, isLeft: true, earlier: [...new Set([...state.earlier, ...(earlier ?? [])])] },
+		});
 		void this.#flush();
 	}
 
@@ -393,6 +403,7 @@ function merged(earlier: Dirty | undefined, later: Dirty): Dirty {
 		earlier: [...new Set([...earlier.earlier, ...later.earlier])],
 		isNew: earlier.isNew,
 		arrives: earlier.arrives || later.arrives,
+		isLeft: earlier.isLeft || later.isLeft,
 		made: later.arrives ? later.made : [...earlier.made, ...later.made],
 	};
 }

@@ -115,8 +115,9 @@ export class Sender {
 		}
 		const time = this.#situation.time();
 		// Nothing has left.
-		const isBack = delivery === null || (delivery.kind === "failed" && !mayHave(delivery));
-		if (isBack) this.#dependencies.rows.changeLive(hash, (one) => markAsBefore(one, to, row.at[to]));
+		const isUnsent = delivery === null || (delivery.kind === "failed" && !mayHave(delivery));
+		if (isUnsent && to !== "relay")
+			this.#dependencies.rows.changeLive(hash, (one) => markAsBefore(one, to, row.at[to], "unanswered"));
 		if (delivery === null) {
 			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, to, time));
 		} else if (delivery.kind === "acknowledged") {
@@ -153,7 +154,8 @@ export class Sender {
 		const { hash } = tx;
 		rows.change(hash, (row) => markGiven(row, to));
 		const claim = rows.claimed(hash);
-		if (claim !== "won") await this.#mustHave(claim, hash, (row) => markAsBefore(row, to, before[to]));
+		if (claim !== "won")
+			await this.#mustHave(claim, hash, (row) => markAsBefore(row, to, before[to], "given"));
 		// The upstream verifies blobs first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
@@ -166,7 +168,7 @@ export class Sender {
 		if (delivery?.kind === "acknowledged") return delivery;
 		// Its user may have ended it in between. It must then be cancelled there.
 		const isGiven = delivery !== null && mayHave(delivery);
-		rows.change(hash, (row) => (isGiven ? markGiven(row, to) : markAsBefore(row, to, before[to])));
+		rows.change(hash, (row) => (isGiven ? markGiven(row, to) : markAsBefore(row, to, before[to], "given")));
 		return delivery;
 	}
 
@@ -194,7 +196,9 @@ export class Sender {
 		const claim = await rows.claimed(hash);
 		if (claim === "won" || (claim === "failed" && others.wasAlone)) return true;
 		if (claim === "failed")
-			rows.changeLive(hash, (one) => delayRetry(markAsBefore(one, to, at[to]), to, this.#situation.time()));
+			rows.changeLive(hash, (one) =>
+				delayRetry(markAsBefore(one, to, at[to], "unanswered"), to, this.#situation.time()),
+			);
 		return false;
 	}
 

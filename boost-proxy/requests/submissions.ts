@@ -30,7 +30,7 @@ import { NO_QUERY, readSubmissionQuery, withoutAgain } from "../../shared/submis
 import type { Traces } from "../../shared/tracing/traces.ts";
 import { NOWHERE } from "../domain/deliveryState.ts";
 import { hasSubmitted, isRevivable, joinRow, ownersAnew, routeOf } from "../domain/owners.ts";
-import { type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
+import { LostRaceError, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
 	ownAddress,
@@ -315,6 +315,7 @@ export class Submissions {
 		// False if it was acknowledged before and is submitted again. It then stays acknowledged,
 		// whatever the outcome.
 		const opened = rows.add(entry) ? (rows.live(hash)?.id ?? null) : null;
+		const version = rows.live(hash)?.version;
 		const ask = {
 			tx: { hash, from, raw, path, search: state.search },
 			agreed,
@@ -323,8 +324,11 @@ export class Submissions {
 			state,
 		};
 		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {
-			// Otherwise the reconciler would leave the row alone for good.
-			this.#endRequest(hash, opened, false, past);
+			// Otherwise the reconciler would leave the row alone for good. If another instance was faster,
+			// its row does not count this request.
+			const now = rows.live(hash);
+			const isAnothers = thrown instanceof LostRaceError && now !== null && now.version !== version;
+			if (!isAnothers) this.#endRequest(hash, opened, false, past);
 			throw thrown;
 		});
 		const last = came.at(-1);

@@ -6,9 +6,11 @@ import { type Clock, inSlices } from "../../shared/clock.ts";
 import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { Accounts, StoreRecord } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { isRevivable } from "../domain/owners.ts";
+import { isRevivable, joinRow } from "../domain/owners.ts";
 import type { AccountRequest, Claim } from "../domain/ports.ts";
 import {
+	cancelsPendingAt,
+	endRow,
 	holdersOf,
 	isEndedByUser,
 	isHolder,
@@ -19,7 +21,7 @@ import {
 } from "../domain/row.ts";
 import type { Dirty, Journal, RowChange } from "../journal/journal.ts";
 import { RowReader } from "../journal/readRows.ts";
-import { decodeArchived, isSameOnDisk } from "../journal/records.ts";
+import { decodeArchived, isSameOnDisk, keysOf } from "../journal/records.ts";
 
 /** Number of accounts that are read at a time, when they are taken over. */
 const READ_AT_ONCE = 8;
@@ -195,10 +197,17 @@ export class SharedRows {
 		const { accounts, journal } = this.#dependencies;
 		await journal.hold(from);
 		let found: FoundRows;
+		/** A transaction with a change here may have ended elsewhere. */
+		const hashes = new Set(hash === null ? [] : [hash]);
+		const isMore = () => {
+			const before = hashes.size;
+			for (const one of journal.waiting(from)) hashes.add(one);
+			return hashes.size > before;
+		};
 		try {
-			// A transaction with a change here may have ended elsewhere.
-			const keys = new Set([...(hash === null ? [] : [hash]), ...journal.waiting(from)].map(archivedKey));
-			found = await this.decoded(await accounts.load(from, [...keys]));
+			isMore();
+			do found = await this.decoded(await accounts.load(from, [...hashes].map(archivedKey)));
+			while (isMore());
 		} catch (thrown) {
 			journal.failed(from, thrown);
 			throw thrown;
@@ -215,14 +224,21 @@ export class SharedRows {
 		const before = new Map(table.ofAccount(from).map((row) => [row.hash, row]));
 		const found = new Map([...open, ...settled].map((row) => [row.hash, row]));
 		/** Those that were accepted while the database did not answer. */
-		const isLeft = (hash: string) => waiting.get(hash)?.arrives === true && !this.#claims.has(hash);
+		const isLeft = (hash: string) => {
+			const state = waiting.get(hash);
+			return state?.isLeft === true || (state?.arrives === true && !this.#claims.has(hash));
+		};
 		const stays = new Set(
 			[...waiting].flatMap(([hash, { row }]) =>
 				isLeft(hash) && isNewer(row, found.get(hash)) ? [hash] : [],
 			),
 		);
 		table.inBulk(from, () => {
-			for (const [hash, row] of before) if (!stays.has(hash)) table.drop(row);
+			for (const [hash, row] of before) {
+				// A settled row of no account may not be on disk yet.
+				const isLoose = journal.holds(hash) && !waiting.has(hash) && !found.has(hash);
+				if (!stays.has(hash) && !isLoose) table.drop(row);
+			}
 			for (const [hash, row] of found) {
 				if (stays.has(hash)) continue;
 				const own = before.get(hash) ?? null;
@@ -231,7 +247,8 @@ export class SharedRows {
 		});
 		for (const [hash, state] of waiting) {
 			if (stays.has(hash)) {
-				journal.writeAgain(hash, state);
+				const was = found.get(hash);
+				journal.writeAgain(hash, state, was === undefined ? null : keysOf(was));
 				continue;
 			}
 			if (isLeft(hash)) table.apply(hash, (row) => row && joined(row, state.row));
@@ -294,12 +311,18 @@ function requestsLeft(own: Row | null, arrives: boolean): number {
 	return Math.max(0, (own?.requests ?? 0) - (arrives ? 1 : 0));
 }
 
-/** `found` with the upstreams that may have it from this process, too. */
+/** `found` with what this process has done about the transaction while it knew of no other row. */
 function joined(found: Row, own: Row | null): Row {
-	const more = own === null ? [] : holdersOf(own).filter((by) => !isHolder(found.at[by]));
-	return more.reduce(
-		(row, by) =>
-			isLive(row) ? markAsked(row, by) : isEndedByUser(row) ? setCancelPending(row, by, true) : row,
-		found,
-	);
+	if (own === null) return found;
+	if (isLive(found) && (own.desired === "cancelled" || own.desired === "replaced")) {
+		const at = new Set([...holdersOf(found), ...holdersOf(own), ...cancelsPendingAt(own)]);
+		return { ...endRow(found, own.desired, own.endedAt, [...at]), bySender: own.bySender };
+	}
+	const more = holdersOf(own).filter((by) => !isHolder(found.at[by]));
+	if (!isLive(found)) {
+		return isEndedByUser(found) ? more.reduce((row, by) => setCancelPending(row, by, true), found) : found;
+	}
+	const asked = more.reduce(markAsked, found);
+	const all = own.owners.reduce((row, owner) => joinRow(row, owner, "fallback"), asked);
+	return { ...all, acknowledged: found.acknowledged || own.acknowledged };
 }
