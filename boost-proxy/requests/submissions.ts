@@ -324,8 +324,8 @@ export class Submissions {
 			state,
 		};
 		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {
-			// Otherwise the reconciler would leave the row alone for good. If another instance was faster,
-			// its row does not count this request.
+			// Otherwise the reconciler would leave the row alone for good. If another instance was
+			// faster, its row does not count this request.
 			const now = rows.live(hash);
 			const isAnothers = thrown instanceof LostRaceError && now !== null && now.version !== version;
 			if (!isAnothers) this.#endRequest(hash, opened, false, past);
