@@ -3,7 +3,7 @@
 
 import { randomInt } from "node:crypto";
 import { archivedKey, hashIn, keysByTime } from "../../shared/kv/archive.ts";
-import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import { type KeyValueStore, prefixRange, type SharedStore } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Row } from "../domain/row.ts";
 import { BY_TIME, decodeArchived, ENDED, type EndedKind } from "./records.ts";
@@ -15,7 +15,7 @@ import { BY_TIME, decodeArchived, ENDED, type EndedKind } from "./records.ts";
 const DIGITS = 13;
 
 export interface ArchiveDependencies {
-	readonly kv: KeyValueStore;
+	readonly kv: KeyValueStore & Pick<SharedStore, "accounts">;
 	readonly log: Logger;
 	/** Called for each failed read. */
 	readonly onFault?: () => void;
@@ -48,6 +48,13 @@ export class Archive {
 	/** Number of ended rows. */
 	get size(): number {
 		return this.#hashes.size;
+	}
+
+	/** How many ended rows there are beyond `max`. Other processes may have dropped some. */
+	async excess(max: number): Promise<number> {
+		const { accounts } = this.#dependencies.kv;
+		const own = this.size - max;
+		return own <= 0 || accounts === undefined ? own : (await accounts.count(BY_TIME)) - max;
 	}
 
 	/** Whether a row of this hash has ended. */

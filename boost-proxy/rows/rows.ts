@@ -110,7 +110,7 @@ export class Rows {
 			onLeave: (hash) => this.#rows.delete(hash),
 		});
 		this.#sweeper = new Sweeper(
-			{ maxEnded, endedKeepMs, reorgMs: () => limits.reorgMs ?? REORG_MS },
+			{ maxEnded, endedKeepMs, reorgMs: () => limits.reorgMs ?? REORG_MS, isShared: this.shared !== null },
 			{
 				archive: this.#archive,
 				clock,

@@ -15,6 +15,8 @@ export interface SweeperOptions {
 	readonly maxEnded: number;
 	/** How long a row that the chain ended can be reopened, in ms. */
 	readonly reorgMs: () => number;
+	/** Whether other boost instances have ended rows, too, which are not in memory here. */
+	readonly isShared: boolean;
 }
 
 export interface SweeperDependencies {
@@ -92,12 +94,11 @@ export class Sweeper {
 				dropped += await this.#drop(kind, now - this.#options.endedKeepMs + 1, SWEEP_BATCH);
 		}
 		// Rows that their users ended come after all others.
-		for (const kind of ENDED_KINDS) await this.#drop(kind, null, this.#excess);
+		for (const kind of ENDED_KINDS) {
+			const excess = await this.#dependencies.archive.excess(this.#options.maxEnded);
+			await this.#drop(kind, null, excess);
+		}
 		return dropped >= SWEEP_BATCH;
-	}
-
-	get #excess(): number {
-		return this.#dependencies.archive.size - this.#options.maxEnded;
 	}
 
 	/** Drops the bytes of rows that can't be reopened any more. */
@@ -143,6 +144,7 @@ export class Sweeper {
 			const rows = await this.#rowsOf(keys);
 			for (const row of rows) replace(row, null);
 			dropped += rows.length;
+			if (rows.length === 0 && this.#options.isShared) return dropped;
 			// While they are on disk, they would be found again.
 			const isWritten = await Promise.all(rows.map(({ hash }) => written(hash)));
 			if (isWritten.includes(false)) return dropped;
@@ -151,7 +153,8 @@ export class Sweeper {
 	}
 
 	/**
-	 * The rows that these keys of the index belong to. Removes keys that belong to no row any more.
+	 * The rows that these keys of the index belong to. Removes keys that belong to no row any more. A
+	 * row without an archived record may not be settled at another boost instance.
 	 */
 	async #rowsOf(keys: readonly string[]): Promise<readonly Row[]> {
 		const { archive, get } = this.#dependencies;
@@ -164,7 +167,7 @@ export class Sweeper {
 			const row = get(hash) ?? found[i] ?? null;
 			if (row === null) archive.delete(hash);
 			if (row !== null && !isLive(row) && indexKey(row) === key) rows.push(row);
-			else outdated.push(key);
+			else if (row !== null || !this.#options.isShared) outdated.push(key);
 		}
 		if (outdated.length > 0) await archive.discard(outdated);
 		return rows;
