@@ -244,31 +244,33 @@ export class Homes implements OtherBoosts {
 
 	/** Takes over the accounts of these instances, and those whose instances' names are gone. */
 	async #takeOver(from: readonly string[]): Promise<void> {
-		const { shared, clock, log } = this.#dependencies;
-		const begun = clock.monotonic();
-		let count = 0;
+		const { accounts } = this.#dependencies.shared;
 		// Until all that were taken over are read, some may have nobody who looks after them.
 		const wasUnread = this.#isUnread;
 		this.#isUnread = true;
 		while (!this.#stopping.signal.aborted) {
-			const senders = await shared.accounts.takeOver(from);
+			const senders = await accounts.takeOver(from);
 			if (senders.length === 0) break;
-			count += senders.length;
-			await shared.takeIn(senders);
+			await this.#takeIn(senders);
 		}
 		this.#isUnread = wasUnread;
-		if (count === 0) return;
-		this.takenOver += count;
-		log.info("accounts taken over", { count, ms: clock.monotonic() - begun });
 	}
 
 	/** Reads the accounts whose home this instance is, and that it has not read. */
 	async #readOwned(): Promise<void> {
-		const { shared } = this.#dependencies;
-		const { accounts } = shared;
+		const { accounts } = this.#dependencies.shared;
 		const owned = await accounts.owned();
-		await shared.takeIn(owned.filter((sender) => !accounts.isHome(sender)));
+		await this.#takeIn(owned.filter((sender) => !accounts.isHome(sender)));
 		this.#isUnread = false;
+	}
+
+	async #takeIn(senders: readonly string[]): Promise<void> {
+		const { shared, clock, log } = this.#dependencies;
+		if (senders.length === 0) return;
+		const begun = clock.monotonic();
+		await shared.takeIn(senders);
+		this.takenOver += senders.length;
+		log.info("accounts taken over", { count: senders.length, ms: clock.monotonic() - begun });
 	}
 
 	/** Drops accounts from memory that other instances have written since, some in each look. */
