@@ -18,15 +18,8 @@ import {
 } from "../port.ts";
 import { Database, type Query, type Rows } from "./database.ts";
 import { GroupRead } from "./groupRead.ts";
-import {
-	BYTES_PER_MS,
-	commitDeadline,
-	makeTables,
-	PATIENCE_MS,
-	type PostgresDependencies,
-	type PostgresOptions,
-} from "./postgres.ts";
-import { Reads } from "./reads.ts";
+import { makeTables, type PostgresDependencies, type PostgresOptions } from "./postgres.ts";
+import { Statements } from "./statements.ts";
 
 /** Connections for look-ups by hash, which clients can request without a limit. */
 const LOOKUPS = 2;
@@ -76,7 +69,6 @@ const OF_HASHES = `SELECT s.key, ${HEAD} FROM leeward_store s
 	ORDER BY key`;
 const COUNT =
 	"SELECT count(*)::integer AS count FROM leeward_store WHERE store = $1 AND key >= $2 AND key < $3";
-const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
 /**
  * $1: the store, $2: this instance; $3, $4: accounts and the marks that it knows of each; $5, $6:
  * accounts and their new marks; $7, $8: accounts and keys that must not exist; $9, $10: keys to
@@ -89,22 +81,22 @@ const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
  */
 const WRITE = `WITH me AS MATERIALIZED (SELECT 1 FROM leeward_instance WHERE name = $2 FOR KEY SHARE),
 	known AS (SELECT * FROM unnest($3::text[], $4::bigint[]) AS t(sender, mark)),
-	new AS (SELECT * FROM unnest($5::text[], $6::bigint[]) AS t(sender, mark)
+	kept AS (SELECT t.sender FROM unnest($11::text[], $13::text[]) AS t(key, sender) WHERE t.key LIKE 'e/%'),
+	new AS (SELECT sender, mark, now() + CASE WHEN sender IN (SELECT sender FROM kept)
+			THEN interval '${KEPT}' ELSE interval '${BEGUN}' END AS until
+		FROM unnest($5::text[], $6::bigint[]) AS t(sender, mark)
 		WHERE EXISTS (SELECT 1 FROM me) AND sender NOT IN (
 			SELECT t.sender FROM unnest($7::text[], $8::text[]) AS t(sender, key)
 			JOIN leeward_store s ON s.store = $1 AND s.key = t.key)),
 	seen AS MATERIALIZED (SELECT sender, mark FROM leeward_account WHERE sender = ANY($5::text[])),
 	locked AS MATERIALIZED (SELECT sender, mark FROM leeward_account
 		WHERE sender = ANY($5::text[]) ORDER BY sender FOR UPDATE),
-	kept AS (SELECT t.sender FROM unnest($11::text[], $13::text[]) AS t(key, sender) WHERE t.key LIKE 'e/%'),
 	made AS (INSERT INTO leeward_account (sender, mark, home, until)
-		SELECT sender, mark, $2, now() + CASE WHEN sender IN (SELECT sender FROM kept)
-			THEN interval '${KEPT}' ELSE interval '${BEGUN}' END FROM new
+		SELECT sender, mark, $2, until FROM new
 		WHERE sender IN (SELECT sender FROM known WHERE mark = 0) AND sender NOT IN (SELECT sender FROM locked)
 		ORDER BY sender ON CONFLICT DO NOTHING RETURNING sender),
-	moved AS (UPDATE leeward_account a SET mark = new.mark, home = $2,
-			until = greatest(a.until, now() + CASE WHEN new.sender IN (SELECT sender FROM kept)
-				THEN interval '${KEPT}' ELSE interval '${BEGUN}' END)
+	moved AS (UPDATE leeward_account a
+		SET mark = new.mark, home = $2, until = greatest(a.until, new.until)
 		FROM new JOIN locked ON locked.sender = new.sender
 			JOIN seen ON seen.sender = locked.sender AND seen.mark = locked.mark
 		WHERE a.sender = new.sender AND (new.sender, seen.mark) IN (SELECT sender, mark FROM known)
@@ -142,7 +134,7 @@ const OWNED = `SELECT sender FROM leeward_account a WHERE home = $2
 const PURGE = `DELETE FROM leeward_account WHERE until < now() AND sender IN (
 	SELECT sender FROM leeward_account a WHERE until < now()
 	AND NOT EXISTS (SELECT 1 FROM leeward_store s WHERE s.store = $1 AND s.sender = a.sender)
-	ORDER BY until LIMIT ${PURGED_AT_ONCE})`;
+	ORDER BY until LIMIT ${PURGED_AT_ONCE}) RETURNING 1`;
 const BURY = `DELETE FROM leeward_instance WHERE name = ANY($1::text[])
 	AND reported < clock_timestamp() - ${SILENT_MS} * interval '1 ms'`;
 
@@ -175,8 +167,7 @@ class PostgresAccounts implements Accounts {
 	readonly #store: string;
 	readonly #database: Database;
 	readonly #lookups: Database;
-	readonly #clock: Clock;
-	readonly #reads: Reads;
+	readonly #statements: Statements;
 	readonly #group: GroupCommit<AccountWrite>;
 	/** Look-ups by an account and keys, with spaces between them. */
 	readonly #loads = new GroupRead<Loaded>((looks) => this.#loadAll(looks));
@@ -186,7 +177,6 @@ class PostgresAccounts implements Accounts {
 	});
 	readonly #values = new GroupRead((keys) => this.#get(keys));
 	readonly #known = recentlyUsed<Known>(MAX_MARKS);
-	#isFailing = false;
 	#isClosed = false;
 
 	constructor(
@@ -196,27 +186,23 @@ class PostgresAccounts implements Accounts {
 		this.#store = store;
 		this.#database = database;
 		this.#lookups = lookups;
-		this.#clock = clock;
-		this.#reads = new Reads(store, { database, clock });
+		this.#statements = new Statements(store, { database, clock });
 		this.#group = new GroupCommit((writes, since) => this.#commit(writes, since), clock);
 	}
 
 	asStore(): SharedStore {
-		const { trouble } = { trouble: () => this.#database.trouble };
+		const database = this.#database;
 		return {
 			accounts: this,
 			isHeld: true,
 			confirm: async () => {},
 			get trouble() {
-				return trouble();
+				return database.trouble;
 			},
 			term: null,
-			bytes: async () => {
-				const [row] = await this.#query("bytes", BYTES, []);
-				return Number(row?.bytes);
-			},
+			bytes: () => this.#statements.bytes(),
 			get: (key) => this.#values.get(key),
-			range: (start, end, limit) => this.#reads.range(start, end, limit),
+			range: (start, end, limit) => this.#statements.range(start, end, limit),
 			write: (changes) => this.write({ sender: null, changes, absent: [] }),
 			close: () => this.#close(),
 		};
@@ -261,7 +247,8 @@ class PostgresAccounts implements Accounts {
 
 	async ofHashes(hashes: readonly string[], keys: readonly string[]): Promise<readonly StoreRecord[]> {
 		const values = [this.#store, hashes, keys];
-		return recordsOf(await this.#lookups.query({ name: "of hashes", text: OF_HASHES, values }, QUERY_MS));
+		const rows = await this.#lookups.query({ name: "of hashes", text: OF_HASHES, values }, QUERY_MS);
+		return rows.map(recordOf);
 	}
 
 	async report(reachesRelay: boolean): Promise<readonly OtherInstance[]> {
@@ -280,7 +267,7 @@ class PostgresAccounts implements Accounts {
 	}
 
 	async #senders(name: string, text: string, values: unknown[]): Promise<readonly string[]> {
-		const rows = await this.#database.query({ name, text, values }, TAKE_MS);
+		const rows = await this.#query(name, text, values, TAKE_MS);
 		return rows.map(({ sender }) => String(sender));
 	}
 
@@ -289,8 +276,7 @@ class PostgresAccounts implements Accounts {
 	}
 
 	async purge(): Promise<boolean> {
-		const query = { name: "purge", text: `${PURGE} RETURNING 1`, values: [this.#store] };
-		return (await this.#database.query(query, TAKE_MS)).length === PURGED_AT_ONCE;
+		return (await this.#query("purge", PURGE, [this.#store], TAKE_MS)).length === PURGED_AT_ONCE;
 	}
 
 	async count(prefix: string): Promise<number> {
@@ -307,7 +293,7 @@ class PostgresAccounts implements Accounts {
 
 	async #get(keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> {
 		const query = { name: "get", text: GET, values: [this.#store, keys] };
-		const rows = await this.#reads.retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
+		const rows = await this.#statements.answered(query);
 		return new Map(rows.map(({ key, value }) => [String(key), value as Buffer]));
 	}
 
@@ -318,8 +304,9 @@ class PostgresAccounts implements Accounts {
 		const rows = await this.#query("load", LOAD, [this.#store, senders, keys]);
 		const found = new Map<string, Loaded & { readonly records: StoreRecord[] }>();
 		const byKey = new Map<string, StoreRecord>();
-		for (const { sender, mark, home, key, value, bytes } of rows) {
-			const record = { key: String(key), value: value as Buffer, bytes: Number(bytes) };
+		for (const row of rows) {
+			const { sender, mark, home, key } = row;
+			const record = recordOf(row);
 			if (sender === null) {
 				byKey.set(record.key, record);
 				continue;
@@ -340,9 +327,6 @@ class PostgresAccounts implements Accounts {
 	/** Returns the error of each write whose account was taken. */
 	async #commit(writes: readonly AccountWrite[], since: number): Promise<ReadonlyMap<AccountWrite, Error>> {
 		const statement = statementOf(writes, (sender) => this.#known.get(sender)?.marks ?? []);
-		const begun = this.#clock.monotonic();
-		const until =
-			commitDeadline({ since, begun, isFailing: this.#isFailing }) + statement.bytes / BYTES_PER_MS;
 		// It may arrive whatever happens next.
 		for (const [sender, mark] of statement.marks) {
 			const known = this.#known.get(sender);
@@ -353,14 +337,7 @@ class PostgresAccounts implements Accounts {
 			text: WRITE,
 			values: [this.#store, this.instance, ...statement.values],
 		};
-		const rows = await this.#reads.retried(
-			() => query,
-			until,
-			() => {
-				this.#isFailing = true;
-			},
-		);
-		this.#isFailing = false;
+		const rows = await this.#statements.committed(() => query, { since, bytes: statement.bytes });
 		const won = new Set(rows.map(({ sender }) => sender));
 		// The marks stay: its next report lets it write again.
 		if (won.has(null))
@@ -375,8 +352,8 @@ class PostgresAccounts implements Accounts {
 		return new Map(lost.map((write) => [write, new AccountTakenError()]));
 	}
 
-	#query(name: string, text: string, values: unknown[]): Promise<Rows> {
-		return this.#database.query({ name, text, values }, QUERY_MS);
+	#query(name: string, text: string, values: unknown[], ms = QUERY_MS): Promise<Rows> {
+		return this.#database.query({ name, text, values }, ms);
 	}
 }
 
@@ -404,10 +381,8 @@ interface Loaded {
 
 const NOTHING: Loaded = { mark: NONE, home: "", records: [] };
 
-function recordsOf(rows: Rows): readonly StoreRecord[] {
-	return rows.map(({ key, value, bytes }) => {
-		return { key: String(key), value: value as Buffer, bytes: Number(bytes) };
-	});
+function recordOf({ key, value, bytes }: Rows[number]): StoreRecord {
+	return { key: String(key), value: value as Buffer, bytes: Number(bytes) };
 }
 
 /**

@@ -42,7 +42,7 @@ const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [100, 2_000];
 const [ANSWER, CONNECTION] = ["answer", "connection"];
 /**
  * Only their refusals count as faults, since these are tried again and again, so that the fault can
- * end. The statements are those of postgres.ts and lease.ts.
+ * end. The statements are those of postgres.ts, accounts.ts and lease.ts.
  */
 const REPEATED: ReadonlySet<string> = new Set([CONNECTION, "write", "lease"]);
 

@@ -1,5 +1,6 @@
 // Detects a pooler, such as PgBouncer, that gives each statement or transaction another session of
-// the database. The lease's lock, LISTEN and settings need a session that lasts.
+// the database. The lease's lock, prepared statements and settings need a session that
+// lasts.
 
 import { randomBytes } from "node:crypto";
 import pg from "pg";

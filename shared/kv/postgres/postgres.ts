@@ -11,7 +11,7 @@ import { Database, type DatabaseOptions, type Query } from "./database.ts";
 import { StoreLostError } from "./errors.ts";
 import { GroupRead } from "./groupRead.ts";
 import { Lease, type LeaseOptions, TERM } from "./lease.ts";
-import { Reads } from "./reads.ts";
+import { Statements } from "./statements.ts";
 
 export type PostgresOptions = LeaseOptions & Pick<DatabaseOptions, "url" | "verify">;
 
@@ -22,17 +22,6 @@ export interface PostgresDependencies {
 	readonly onLost?: () => void;
 }
 
-/** Deadline for reading one value and for a write, in ms, since clients wait for both. */
-export const PATIENCE_MS = 1_000;
-/** Time for a commit after one that failed, in ms: a write may wait for one before its own. */
-const TRY_MS = 500;
-/** Minimum time for each commit, in ms. */
-const LEAST_MS = 100;
-/**
- * Assumed minimum throughput of a database. A write's deadline is later by the time for its bytes.
- */
-export const BYTES_PER_MS = 1024;
-
 /**
  * Returns no row if the term is over, since another process may have accepted the missing
  * transactions. Within the term there is at least one row, without a key if no value was found.
@@ -40,7 +29,6 @@ export const BYTES_PER_MS = 1024;
 const GET = `SELECT s.key, s.value FROM leeward_holder h
 	LEFT JOIN leeward_store s ON s.store = h.store AND s.key = ANY($2::text[])
 	WHERE h.store = $1 AND ${TERM} = $3`;
-const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
 /**
  * All changes in one statement, which is one transaction. Changes nothing if the term is over or a
  * later write came first. The row stays locked until the commit, so that no other process can take
@@ -84,22 +72,18 @@ class PostgresStore implements SharedStore {
 	readonly #store: string;
 	readonly #database: Database;
 	readonly #lease: Lease;
-	readonly #clock: Clock;
 	readonly #group: GroupCommit;
-	readonly #reads: Reads;
+	readonly #statements: Statements;
 	readonly #values: GroupRead;
 	#isClosed = false;
 	/** Sequence number of the last write attempt. */
 	#seq = 0;
-	/** Whether the last commit has failed. */
-	#isFailing = false;
 
 	constructor(store: string, { database, lease, clock }: { database: Database; lease: Lease; clock: Clock }) {
 		this.#store = store;
 		this.#database = database;
 		this.#lease = lease;
 		this.term = { number: lease.number, secret: lease.secret };
-		this.#clock = clock;
 		this.#group = new GroupCommit(async (writes, since) => {
 			await this.#commit(
 				writes.flatMap(({ changes }) => changes),
@@ -107,7 +91,7 @@ class PostgresStore implements SharedStore {
 			);
 			return undefined;
 		}, clock);
-		this.#reads = new Reads(store, { database, clock });
+		this.#statements = new Statements(store, { database, clock });
 		this.#values = new GroupRead((keys) => this.#read(keys));
 	}
 
@@ -128,7 +112,7 @@ class PostgresStore implements SharedStore {
 	}
 
 	range(start: string, end: string, limit?: number) {
-		return this.#reads.range(start, end, limit);
+		return this.#statements.range(start, end, limit);
 	}
 
 	write(changes: readonly Change[]): Promise<void> {
@@ -136,9 +120,8 @@ class PostgresStore implements SharedStore {
 		return this.#group.write({ changes });
 	}
 
-	async bytes(): Promise<number> {
-		const [row] = await this.#database.query({ name: "bytes", text: BYTES, values: [] }, PATIENCE_MS);
-		return Number(row?.bytes);
+	bytes(): Promise<number> {
+		return this.#statements.bytes();
 	}
 
 	async close(): Promise<void> {
@@ -150,7 +133,7 @@ class PostgresStore implements SharedStore {
 
 	async #read(keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> {
 		const query = { name: "get", text: GET, values: [this.#store, keys, this.#lease.term] };
-		const rows = await this.#reads.retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
+		const rows = await this.#statements.answered(query);
 		if (rows.length === 0) throw this.#lost();
 		return new Map(
 			rows.flatMap(({ key, value }) => (key === null ? [] : [[key as string, value as Buffer]])),
@@ -175,18 +158,13 @@ class PostgresStore implements SharedStore {
 				senders.push(sender);
 			}
 		}
-		const begun = this.#clock.monotonic();
-		const bytesMs = values.reduce((sum, { length }) => sum + length, 0) / BYTES_PER_MS;
-		const until = commitDeadline({ since, begun, isFailing: this.#isFailing }) + bytesMs;
 		const query = (): Query => {
 			this.#seq += 1;
 			const given = [this.#store, this.#lease.term, gone, keys, values, this.#seq, senders];
 			return { name: "write", text: WRITE, values: given };
 		};
-		const rows = await this.#reads.retried(query, until, () => {
-			this.#isFailing = true;
-		});
-		this.#isFailing = false;
+		const bytes = values.reduce((sum, { length }) => sum + length, 0);
+		const rows = await this.#statements.committed(query, { since, bytes });
 		if (rows[0]?.held !== 1) throw this.#lost();
 	}
 
@@ -195,23 +173,6 @@ class PostgresStore implements SharedStore {
 		this.#lease.lost();
 		return new StoreLostError(this.#store);
 	}
-}
-
-/**
- * The time, in monotonic ms, at which a commit that began at `begun` is given up. `since`: when its
- * first write was given. `isFailing`: whether the commit before it has failed.
- */
-export function commitDeadline({
-	since,
-	begun,
-	isFailing,
-}: {
-	readonly since: number;
-	readonly begun: number;
-	readonly isFailing: boolean;
-}): number {
-	const patient = since + PATIENCE_MS;
-	return Math.max(isFailing ? Math.min(patient, begun + TRY_MS) : patient, begun + LEAST_MS);
 }
 
 const TABLES = new URL("./tables.sql", import.meta.url);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { commitDeadline } from "../../../../../shared/kv/postgres/postgres.ts";
+import { commitDeadline } from "../../../../../shared/kv/postgres/statements.ts";
 
 test("a commit has a second from its first write, less after one that failed, and never none", () => {
 	for (const [since, begun, isFailing, deadline] of [

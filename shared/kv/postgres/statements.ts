@@ -1,4 +1,5 @@
-// Reads and retries on one store's records, for the store of one process and for a shared one.
+// The statements of one store, for the store of one process and for a shared one: how long each may
+// take, and how often it is tried.
 
 import { type Clock, pause } from "../../clock.ts";
 import type { Database, Query, Rows } from "./database.ts";
@@ -10,15 +11,29 @@ const [FIRST_PAGE, PAGE] = [64, 1_000];
 const PAGE_BYTES = 1024 * 1024;
 /** Deadline for one page, in ms; no request waits for it. */
 const PAGE_MS = 10_000;
+/** Deadline for reading one value and for a write, in ms, since clients wait for both. */
+const PATIENCE_MS = 1_000;
+/** Time for a commit after one that failed, in ms: a write may wait for one before its own. */
+const TRY_MS = 500;
+/** Minimum time for each commit, in ms. */
+const LEAST_MS = 100;
+/**
+ * Assumed minimum throughput of a database. A write's deadline is later by the time for its bytes.
+ */
+const BYTES_PER_MS = 1024;
 /** Between two attempts. */
 const RETRY_MS = 50;
 const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 
-export class Reads {
+const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
+
+export class Statements {
 	readonly #store: string;
 	readonly #database: Database;
 	readonly #clock: Clock;
+	/** Whether the last commit has failed. */
+	#isFailing = false;
 
 	constructor(store: string, dependencies: { readonly database: Database; readonly clock: Clock }) {
 		this.#store = store;
@@ -51,14 +66,39 @@ export class Reads {
 
 	#page(from: string, end: string, count: number): Promise<Rows> {
 		const query = { name: "range", text: RANGE, values: [this.#store, from, end, count] };
-		return this.retried(() => query, this.#clock.monotonic() + PAGE_MS);
+		return this.#retried(() => query, this.#clock.monotonic() + PAGE_MS);
+	}
+
+	/** Size of the table on disk, in bytes. */
+	async bytes(): Promise<number> {
+		const [row] = await this.#database.query({ name: "bytes", text: BYTES, values: [] }, PATIENCE_MS);
+		return Number(row?.bytes);
+	}
+
+	/** The answer to a query for which clients wait. */
+	answered(query: Query): Promise<Rows> {
+		return this.#retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
 	}
 
 	/**
-	 * Retries until `until` (monotonic ms) if the connection fails. Calls `query` for each attempt,
-	 * since some need a new number.
+	 * The answer to a commit of `bytes`, whose first write was given at `since` (monotonic ms). Calls
+	 * `query` for each attempt, since some need a new number.
 	 */
-	async retried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
+	async committed(
+		query: () => Query,
+		{ since, bytes }: { readonly since: number; readonly bytes: number },
+	): Promise<Rows> {
+		const begun = this.#clock.monotonic();
+		const until = commitDeadline({ since, begun, isFailing: this.#isFailing }) + bytes / BYTES_PER_MS;
+		const rows = await this.#retried(query, until, () => {
+			this.#isFailing = true;
+		});
+		this.#isFailing = false;
+		return rows;
+	}
+
+	/** Retries until `until` (monotonic ms) if the connection fails. */
+	async #retried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
 		for (;;) {
 			try {
 				return await this.#database.query(query(), Math.max(RETRY_MS, until - this.#clock.monotonic()));
@@ -70,4 +110,21 @@ export class Reads {
 			}
 		}
 	}
+}
+
+/**
+ * The time, in monotonic ms, at which a commit that began at `begun` is given up. `since`: when its
+ * first write was given. `isFailing`: whether the commit before it has failed.
+ */
+export function commitDeadline({
+	since,
+	begun,
+	isFailing,
+}: {
+	readonly since: number;
+	readonly begun: number;
+	readonly isFailing: boolean;
+}): number {
+	const patient = since + PATIENCE_MS;
+	return Math.max(isFailing ? Math.min(patient, begun + TRY_MS) : patient, begun + LEAST_MS);
 }
