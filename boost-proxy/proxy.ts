@@ -53,8 +53,6 @@ export interface ProxyOverrides {
 	readonly clock?: Clock;
 	/** In the place of DRAIN_SECONDS, in ms. */
 	readonly drainMs?: number;
-	/** Called if another process has taken over the journal: this process must end. */
-	readonly onLost?: () => void;
 	readonly openStore?: OpenStore;
 	/** Finds the addresses of upstreams. */
 	readonly lookup?: LookupFunction;
@@ -86,7 +84,7 @@ async function assemble(
 	overrides: ProxyOverrides,
 	stopped: AbortSignal,
 ): Promise<Assembly> {
-	const { log, clock = systemClock, onLost = () => {} } = overrides;
+	const { log, clock = systemClock } = overrides;
 	warnOfClearText(config, log.child("store"));
 	// While the journal can't be opened, requests wait as long as there is time to answer them.
 	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
@@ -100,7 +98,8 @@ async function assemble(
 	try {
 		kv = await (overrides.openStore ?? openStore)("boost", config, {
 			clock,
-			onLost,
+			// Boost instances share a database, and a folder's lock is never lost.
+			onLost: () => {},
 			stopped,
 			onWait: (reason) => standby.start(reason),
 			log: log.child("store"),

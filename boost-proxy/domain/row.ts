@@ -245,7 +245,7 @@ export function keepsBytes(row: Row | null): boolean {
 }
 
 /** Whether its user ended it. Such a row is never sent again. */
-export function isEndedByUser({ desired }: Row): boolean {
+export function isEndedByUser({ desired }: Pick<Row, "desired">): boolean {
 	return desired === "cancelled" || desired === "replaced";
 }
 

@@ -66,8 +66,8 @@ export class Homes implements OtherBoosts {
 	#met = 0;
 	/** Whether accounts of this instance may not be in memory. */
 	#isUnread = false;
-	/** Whether memory has all rows, since no other instance has reported. */
-	#isComplete = false;
+	/** {@link #met} when memory had all rows; -1: it never had. */
+	#completeSince = -1;
 	/** When accounts are removed next, in monotonic ms. */
 	#purgeAt = Number.NEGATIVE_INFINITY;
 	#isFailing = false;
@@ -150,6 +150,11 @@ export class Homes implements OtherBoosts {
 		}
 	}
 
+	/** Whether memory has all rows, since no other instance has been seen in between. */
+	get #isComplete(): boolean {
+		return this.#completeSince === this.#met;
+	}
+
 	/** Whether this instance is the home of an account and has its latest rows. */
 	async #isHere(from: string): Promise<boolean> {
 		const { accounts } = this.#dependencies.shared;
@@ -160,9 +165,9 @@ export class Homes implements OtherBoosts {
 		const { rows, shared } = this.#dependencies;
 		const { accounts } = shared;
 		const found = await this.#ask(THIS_ACCOUNT, async () => {
-			return (await this.#isHere(from)) ? null : shared.decoded(await accounts.peek(from));
+			return (await this.#isHere(from)) ? null : shared.liveIn(await accounts.peek(from));
 		});
-		return found === null ? rows.liveOf(from) : found.open.filter(isLive).sort(byNonce);
+		return found ?? rows.liveOf(from);
 	}
 
 	async withRowsOf<T>(request: AccountRequest, work: () => Promise<T>): Promise<T> {
@@ -193,15 +198,13 @@ export class Homes implements OtherBoosts {
 			const reaches = reachesRelay();
 			const others = await shared.accounts.report(reaches);
 			const alive = others.filter(({ isSilent }) => !isSilent);
-			const wasAlone = this.wasAlone;
 			this.#seen = {
-				...{ begun, others: alive.length, doOthersReach: alive.some((one) => one.reaches) },
+				...{ others: alive.length, doOthersReach: alive.some((one) => one.reaches) },
 				silent: others.filter(({ isSilent }) => isSilent).map(({ name }) => name),
 				unable: reaches ? alive.filter((one) => !one.reaches).map(({ name }) => name) : [],
 			};
 			if (others.length > 0) this.#met += 1;
-			if (!wasAlone || others.length > 0) this.#isComplete = false;
-			else if (this.#isComplete) this.#aloneAt = begun;
+			if (this.#isComplete) this.#aloneAt = begun;
 			this.#isFailing = false;
 		} catch (thrown) {
 			this.#failed(thrown);
@@ -232,7 +235,7 @@ export class Homes implements OtherBoosts {
 			else if (!this.#isComplete) {
 				// Rows that others have ended are in the database only.
 				await rows.readEnded();
-				this.#isComplete = this.#met === met;
+				this.#completeSince = met;
 			}
 			if (clock.monotonic() < this.#purgeAt) return;
 			this.#purgeAt = clock.monotonic() + PURGE_MS;
@@ -322,17 +325,10 @@ export class Homes implements OtherBoosts {
 
 /** The other instances at the last look that the database answered. */
 interface Seen {
-	/** Monotonic ms. */
-	readonly begun: number;
 	/** The number of those that are alive. */
 	readonly others: number;
 	readonly doOthersReach: boolean;
 	/** The names of those that are silent, and of those that do not reach the relay. */
 	readonly silent: readonly string[];
 	readonly unable: readonly string[];
-}
-
-function byNonce(one: Row, other: Row): number {
-	if (one.nonce === other.nonce) return one.receivedAt - other.receivedAt;
-	return one.nonce < other.nonce ? -1 : 1;
 }

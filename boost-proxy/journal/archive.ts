@@ -6,7 +6,8 @@ import { archivedKey, hashIn, keysByTime } from "../../shared/kv/archive.ts";
 import { type KeyValueStore, prefixRange, type SharedStore } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Row } from "../domain/row.ts";
-import { BY_TIME, decodeArchived, ENDED, type EndedKind } from "./records.ts";
+import { readArchived } from "./readRows.ts";
+import { BY_TIME, ENDED, type EndedKind } from "./records.ts";
 
 /**
  * Number of hex digits that identify a hash: 52 bits, which a number holds. Two of 200,000 agree
@@ -81,15 +82,7 @@ export class Archive {
 	 */
 	async read(hash: string): Promise<Row | null> {
 		const value = await this.#reading(this.#dependencies.kv.get(archivedKey(hash)));
-		try {
-			return value === null ? null : decodeArchived(hash, value);
-		} catch (thrown) {
-			this.#dependencies.log.error("could not read a journal record", {
-				hash,
-				fault: safeError(thrown),
-			});
-			return null;
-		}
+		return value === null ? null : readArchived(hash, value, this.#dependencies.log);
 	}
 
 	/**

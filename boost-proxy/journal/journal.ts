@@ -156,13 +156,11 @@ export class Journal {
 	 */
 	takeBack(sender: string): ReadonlyMap<string, Dirty> {
 		const states = new Map<string, Dirty>();
-		for (const from of [this.#failed, this.#taken.get(sender)?.states ?? [], this.#dirty])
-			for (const [hash, one] of from) {
-				if (one.sender !== sender) continue;
-				states.set(hash, merged(states.get(hash), one));
-				this.#failed.delete(hash);
-				this.#dirty.delete(hash);
-			}
+		for (const [hash, one] of this.#waitingOf(sender)) {
+			states.set(hash, merged(states.get(hash), one));
+			this.#failed.delete(hash);
+			this.#dirty.delete(hash);
+		}
 		this.#taken.get(sender)?.end();
 		this.#taken.delete(sender);
 		return states;
@@ -170,8 +168,13 @@ export class Journal {
 
 	/** The hashes of an account whose latest state is not on disk. */
 	waiting(sender: string): readonly string[] {
+		return this.#waitingOf(sender).map(([hash]) => hash);
+	}
+
+	/** The states of an account that are not on disk, in the order of their changes. */
+	#waitingOf(sender: string): readonly (readonly [string, Dirty])[] {
 		const all = [...this.#failed, ...(this.#taken.get(sender)?.states ?? []), ...this.#dirty];
-		return all.flatMap(([hash, one]) => (one.sender === sender ? [hash] : []));
+		return all.filter(([, one]) => one.sender === sender);
 	}
 
 	/**

@@ -1,9 +1,18 @@
-// Reads rows from their records: at the start the whole journal, later rows of another part.
+// Reads rows from their records: at the start the whole journal, later single accounts.
 // Unreadable records are logged and left out, since one bad record must not block the others.
 
 import { type Logger, safeError } from "../../shared/log.ts";
 import { isLive, isSettled, keepsBytes, type Row } from "../domain/row.ts";
-import { BIRTH, decodeBirth, decodeState, type RowKey, rawBytesIn, readKey, STATE } from "./records.ts";
+import {
+	BIRTH,
+	decodeArchived,
+	decodeBirth,
+	decodeState,
+	type RowKey,
+	rawBytesIn,
+	readKey,
+	STATE,
+} from "./records.ts";
 
 /** The rows of one journal, from its records. Birth records come before state records. */
 export class RowReader {
@@ -67,5 +76,15 @@ export class RowReader {
 	#leaveOut(why: string, hash: string, fault?: object): void {
 		this.#bad += 1;
 		this.#log.error(`journal record skipped: it ${why}`, { hash, ...fault });
+	}
+}
+
+/** The settled row in an archived record; null if it is unreadable, which is logged. */
+export function readArchived(hash: string, value: Buffer, log: Logger): Row | null {
+	try {
+		return decodeArchived(hash, value);
+	} catch (thrown) {
+		log.error("could not read a journal record", { hash, fault: safeError(thrown) });
+		return null;
 	}
 }

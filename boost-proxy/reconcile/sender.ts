@@ -177,9 +177,9 @@ export class Sender {
 	 * written its account, and UnknownElsewhereError if one may have.
 	 */
 	async #mustHave(claiming: Claim | Promise<Claim>, hash: string, undone: (row: Row) => Row): Promise<void> {
-		const { rows, others } = this.#dependencies;
+		const { rows } = this.#dependencies;
 		const claim = await claiming;
-		if (claim === "won" || (claim === "failed" && others.wasAlone)) return;
+		if (this.#maySend(claim)) return;
 		if (claim === "lost") throw new LostRaceError();
 		rows.change(hash, undone);
 		throw new UnknownElsewhereError("this transaction");
@@ -191,15 +191,20 @@ export class Sender {
 	 */
 	async #isClaimed({ hash, at }: Row, to: UpstreamName): Promise<boolean> {
 		if (to === "relay") return true;
-		const { rows, others } = this.#dependencies;
+		const { rows } = this.#dependencies;
 		rows.changeLive(hash, (one) => markAsked(one, to));
 		const claim = await rows.claimed(hash);
-		if (claim === "won" || (claim === "failed" && others.wasAlone)) return true;
+		if (this.#maySend(claim)) return true;
 		if (claim === "failed")
 			rows.changeLive(hash, (one) =>
 				delayRetry(markAsBefore(one, to, at[to], "unanswered"), to, this.#situation.time()),
 			);
 		return false;
+	}
+
+	/** An instance that no other one was known beside carries on while the database fails. */
+	#maySend(claim: Claim): boolean {
+		return claim === "won" || (claim === "failed" && this.#dependencies.others.wasAlone);
 	}
 
 	/** Carries out the plan for an ended row. A cancel is repeated until the upstream answers. */

@@ -91,7 +91,7 @@ export class LiveRows {
 			work();
 		} finally {
 			this.#bulk = null;
-			const sorted = [...rows].sort((one, other) => (isAfter(one, other) ? 1 : isAfter(other, one) ? -1 : 0));
+			const sorted = [...rows].sort(byNonce);
 			if (sorted.length > 0) this.#bySender.set(from, sorted);
 			else this.#bySender.delete(from);
 		}
@@ -123,7 +123,7 @@ export class LiveRows {
 	#put(row: Row): void {
 		const rows = this.of(row.from);
 		// From the end, since most arrive in order.
-		const at = rows.findLastIndex((one) => !isAfter(one, row)) + 1;
+		const at = rows.findLastIndex((one) => byNonce(one, row) <= 0) + 1;
 		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
 		this.#take(row);
 	}
@@ -166,6 +166,8 @@ function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
 	return low === high ? NONE : rows.slice(low, high);
 }
 
-function isAfter(one: Row, other: Row): boolean {
-	return one.nonce > other.nonce || (one.nonce === other.nonce && one.receivedAt > other.receivedAt);
+/** Orders an account's rows by nonce, and those of one nonce by arrival. */
+export function byNonce(one: Row, other: Row): number {
+	if (one.nonce === other.nonce) return one.receivedAt - other.receivedAt;
+	return one.nonce < other.nonce ? -1 : 1;
 }

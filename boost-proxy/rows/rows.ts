@@ -10,6 +10,7 @@ import {
 	type Ending,
 	endRow,
 	holdersOf,
+	isEndedByUser,
 	isLifeOver,
 	isLive,
 	type NewRow,
@@ -382,7 +383,7 @@ export class Rows {
 		const asked = before === null ? [] : holdersOf(before);
 		this.#apply(one.hash, (row) => {
 			// Another boost instance may have sent it elsewhere meanwhile.
-			const isByUser = ending === "cancelled" || ending === "replaced";
+			const isByUser = isEndedByUser({ desired: ending });
 			const more = row === null || !isByUser ? [] : holdersOf(row).filter((by) => !asked.includes(by));
 			const all = [...cancelAt, ...more];
 			return endRow(row ?? { ...one, id }, ending, endedAt, all);

@@ -5,7 +5,7 @@
 import { type Clock, inSlices } from "../../shared/clock.ts";
 import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { Accounts, StoreRecord } from "../../shared/kv/port.ts";
-import { type Logger, safeError } from "../../shared/log.ts";
+import type { Logger } from "../../shared/log.ts";
 import { isRevivable, joinRow } from "../domain/owners.ts";
 import type { AccountRequest, Claim } from "../domain/ports.ts";
 import {
@@ -20,8 +20,9 @@ import {
 	setCancelPending,
 } from "../domain/row.ts";
 import type { Dirty, Journal, RowChange } from "../journal/journal.ts";
-import { RowReader } from "../journal/readRows.ts";
-import { decodeArchived, isSameOnDisk, keysOf } from "../journal/records.ts";
+import { RowReader, readArchived } from "../journal/readRows.ts";
+import { isSameOnDisk, keysOf } from "../journal/records.ts";
+import { byNonce } from "./liveRows.ts";
 
 /** Number of accounts that are read at a time, when they are taken over. */
 const READ_AT_ONCE = 8;
@@ -158,11 +159,17 @@ export class SharedRows {
 		await inSlices(records, clock, ({ key, value, bytes }) => {
 			if (!key.startsWith(ARCHIVED)) reader.take(key, value, bytes);
 			else {
-				const row = archivedRow(key, value, log);
+				const row = readArchived(hashIn(key), value, log);
 				if (row !== null) settled.push(row);
 			}
 		});
 		return { open: reader.rows(), settled };
+	}
+
+	/** The live rows in records of one account, by nonce and arrival. */
+	async liveIn(records: readonly StoreRecord[]): Promise<readonly Row[]> {
+		const { open } = await this.decoded(records);
+		return open.filter(isLive).sort(byNonce);
 	}
 
 	async #bring(from: string, hash: string, isCareful: boolean): Promise<void> {
@@ -275,16 +282,6 @@ export class SharedRows {
 
 const ARCHIVED = archivedKey("");
 
-function archivedRow(key: string, value: Buffer, log: Logger): Row | null {
-	const hash = hashIn(key);
-	try {
-		return decodeArchived(hash, value);
-	} catch (thrown) {
-		log.error("could not read a journal record", { hash, fault: safeError(thrown) });
-		return null;
-	}
-}
-
 /**
  * `found` with what only memory knows of it. `arrives`: this process had taken it for a new one, so
  * the request that brought it decides again.
@@ -314,7 +311,7 @@ function requestsLeft(own: Row | null, arrives: boolean): number {
 /** `found` with what this process has done about the transaction while it knew of no other row. */
 function joined(found: Row, own: Row | null): Row {
 	if (own === null) return found;
-	if (isLive(found) && (own.desired === "cancelled" || own.desired === "replaced")) {
+	if (isLive(found) && own.desired !== "live" && isEndedByUser(own)) {
 		const at = new Set([...holdersOf(found), ...holdersOf(own), ...cancelsPendingAt(own)]);
 		return { ...endRow(found, own.desired, own.endedAt, [...at]), bySender: own.bySender };
 	}
