@@ -16,6 +16,8 @@ import { until } from "../../support/until.ts";
 const SLOW_MS = 2_000;
 /** The server's maximum. Each boost instance has at most six. */
 const CONNECTIONS = 24;
+/** The second instance's name at the database. */
+const SECOND = "second";
 const UNKNOWN = /^the database did not answer, so it is not known whether another boost instance has /;
 
 let fixture: BoostFixture;
@@ -37,6 +39,8 @@ before(async () => {
 		boost: { DATABASE_URL: DATABASE_URL.toString(), BREAKER_HOLD_MAX_MS: "100" },
 	});
 	one = fixture.boost;
+	await query(`CREATE ROLE ${SECOND} LOGIN IN ROLE ${DATABASE_URL.username}`);
+	DATABASE_URL.username = SECOND;
 	DATABASE_URL.port = String(wire.port);
 	const env = { DATABASE_URL: DATABASE_URL.toString(), RELAY_URL: fixture.system.client.url };
 	other = await fixture.startBoost({ env });
@@ -112,9 +116,12 @@ const TROUBLES: Readonly<Record<string, () => Promise<() => Promise<void> | void
 		};
 	},
 	async "has no connection left"() {
-		const clients = await filled();
-		// Those that it has are gone, too.
 		wire.cut();
+		await until("its sessions have ended", async () => {
+			const sessions = await query(`SELECT 1 FROM pg_stat_activity WHERE usename = '${SECOND}'`);
+			return sessions.length === 0;
+		});
+		const clients = await filled();
 		wire.mend();
 		return async () => {
 			await Promise.all(clients.map((client) => client.end()));
@@ -132,6 +139,17 @@ const TROUBLES: Readonly<Record<string, () => Promise<() => Promise<void> | void
 		return () => client.end();
 	},
 };
+
+/** The rows that the database answers with. */
+async function query(sql: string): Promise<readonly unknown[]> {
+	const client = new pg.Client({ connectionString: database });
+	await client.connect();
+	try {
+		return (await client.query(sql)).rows;
+	} finally {
+		await client.end();
+	}
+}
 
 /** Connections until the server has none left. */
 async function filled(): Promise<readonly pg.Client[]> {
