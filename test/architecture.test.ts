@@ -124,6 +124,11 @@ const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = 
 	// Node's own fetch is undici too.
 	[/(?<![.#\w])fetch\s*\(/, (path) => !PRODUCT.test(path), ONE_CLIENT],
 	[
+		/\bnew WebSocket\b/,
+		(path) => path === "shared/link/link.ts" || !PRODUCT.test(path),
+		"only shared/link/link.ts opens websockets",
+	],
+	[
 		/\bconsole\./,
 		(path) => path.startsWith("test/bench/"),
 		"programs log by shared/log.ts, and a test speaks by its assertions: nothing writes to the console",

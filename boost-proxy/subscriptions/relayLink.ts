@@ -5,10 +5,10 @@
 // where all subscribers share one text.
 
 import type { LookupFunction } from "node:net";
-import { WebSocket } from "ws";
-import type { Clock, Timer } from "../../shared/clock.ts";
+import type { Clock } from "../../shared/clock.ts";
 import { longResult } from "../../shared/jsonrpc/client.ts";
 import { ForeignRpcError } from "../../shared/jsonrpc/errors.ts";
+import { Link } from "../../shared/link/link.ts";
 
 export interface RelayLinkOptions {
 	/** Our relay's http or https URL, which may have credentials and a path. */
@@ -38,21 +38,15 @@ export interface LinkNotification {
 	readonly message: Buffer;
 }
 
-/** The relay did not answer on the websocket, or it has ended. */
-export class LinkError extends Error {
-	readonly code = "LINK";
-	constructor() {
-		super("the websocket to the relay has ended");
-		this.name = "LinkError";
-	}
-}
-
-const OPEN_MS = 2_500;
+const LINK = {
+	maxMessageBytes: 64 * 1024 * 1024,
+	openMs: 2_500,
+	/** The relay pings every 25 s. */
+	silenceMs: 60_000,
+	pings: "server",
+} as const;
 /** Longer than any call takes at the relay. */
 const ANSWER_MS = 29_000;
-/** The relay pings every 25 s, so a websocket without any message for this long is dead. */
-const SILENCE_MS = 60_000;
-const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** Each step handles messages up to this size in total, in bytes, or one longer message. */
 const STEP_BYTES = 16 * 1024;
 /** While this many bytes wait to be handled, no more is read. */
@@ -62,97 +56,52 @@ const ANSWER_ID = /"id":(\d+)/;
 /** Both patterns match within this many bytes. */
 const HEAD_BYTES = 200;
 
-interface Waiting {
-	readonly resolve: (result: unknown) => void;
-	readonly reject: (thrown: Error) => void;
-}
-
+/** One websocket. */
 export class RelayLink {
-	readonly #socket: WebSocket;
+	readonly #link: Link;
 	readonly #dependencies: RelayLinkDependencies;
-	readonly #waiting = new Map<number, Waiting>();
 	/** Messages that wait to be handled. */
 	readonly #received: Buffer[] = [];
 	#receivedBytes = 0;
 	/** Whether a step is already scheduled. */
 	#isQueued = false;
-	#lastId = 0;
-	#isAlive = true;
-	#check: Timer;
 
-	private constructor(socket: WebSocket, dependencies: RelayLinkDependencies) {
-		this.#socket = socket;
+	private constructor(link: Link, dependencies: RelayLinkDependencies) {
+		this.#link = link;
 		this.#dependencies = dependencies;
-		this.#check = this.#checkLater();
-		socket.on("message", (data: Buffer) => this.#receive(data));
-		socket.on("ping", () => {
-			this.#isAlive = true;
-		});
-		socket.on("close", (code: number) => {
-			this.#check.cancel();
-			while (this.#received.length > 0) this.#handleSome();
-			for (const { reject } of this.#waiting.values()) reject(new LinkError());
-			this.#waiting.clear();
-			dependencies.onClose(code);
+		link.listen({
+			onMessage: (message) => this.#receive(message),
+			onEnd: (code) => {
+				while (this.#received.length > 0) this.#handleSome();
+				dependencies.onClose(code);
+			},
 		});
 	}
 
-	/** Connects. Throws {@link LinkError} if the relay does not accept the connection. */
-	static open(options: RelayLinkOptions, dependencies: RelayLinkDependencies): Promise<RelayLink> {
-		const url = new URL(options.relayUrl);
-		url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+	/** Connects. Throws LinkError if the relay does not accept the connection. */
+	static open(
+		{ relayUrl, headers }: RelayLinkOptions,
+		dependencies: RelayLinkDependencies,
+	): Promise<RelayLink> {
+		const url = new URL(relayUrl);
 		url.pathname = `${url.pathname.replace(/\/+$/, "")}/ws`;
-		const socket = new WebSocket(url, {
-			headers: options.headers,
-			handshakeTimeout: OPEN_MS,
-			maxPayload: MAX_MESSAGE_BYTES,
-			perMessageDeflate: false,
-			// The relay makes its text itself, and clients check it.
-			skipUTF8Validation: true,
-			...(dependencies.lookup === undefined ? {} : { lookup: dependencies.lookup }),
-		});
-		return new Promise((resolve, reject) => {
-			socket.on("error", () => reject(new LinkError()));
-			socket.once("open", () => resolve(new RelayLink(socket, dependencies)));
-		});
+		return Link.open({ ...LINK, url, headers }, dependencies, (link) => new RelayLink(link, dependencies));
 	}
 
-	/**
-	 * The result of a call. Throws ForeignRpcError with the relay's own error, or {@link LinkError}.
-	 */
+	/** The result of a call. Throws ForeignRpcError with the relay's own error, or LinkError. */
 	call(method: string, params: readonly unknown[]): Promise<unknown> {
-		const id = ++this.#lastId;
-		return new Promise((resolve, reject) => {
-			const settle = (): void => {
-				this.#waiting.delete(id);
-				timer.cancel();
-			};
-			// Without an answer, no notifications will come either.
-			const timer = this.#dependencies.clock.after(ANSWER_MS, () => this.close());
-			this.#waiting.set(id, {
-				resolve(result) {
-					settle();
-					resolve(result);
-				},
-				reject(thrown) {
-					settle();
-					reject(thrown);
-				},
-			});
-			if (this.#socket.readyState !== WebSocket.OPEN) this.#waiting.get(id)?.reject(new LinkError());
-			else this.#socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
-		});
+		// Without an answer, no notifications will come either.
+		return new Promise((resolve, reject) => this.#link.call(method, params, { resolve, reject }, ANSWER_MS));
 	}
 
 	close(): void {
-		this.#socket.terminate();
+		this.#link.close();
 	}
 
 	#receive(message: Buffer): void {
-		this.#isAlive = true;
 		this.#received.push(message);
 		this.#receivedBytes += message.length;
-		if (this.#receivedBytes >= MAX_WAITING_BYTES) this.#socket.pause();
+		if (this.#receivedBytes >= MAX_WAITING_BYTES) this.#link.pause();
 		if (!this.#isQueued) this.#handleLater();
 	}
 
@@ -169,7 +118,7 @@ export class RelayLink {
 		else if (this.#received.length > 0) this.#handleLater();
 		else {
 			this.#isQueued = false;
-			if (this.#socket.isPaused) this.#socket.resume();
+			if (this.#link.isPaused) this.#link.resume();
 		}
 	}
 
@@ -201,7 +150,7 @@ export class RelayLink {
 		const id = Number(ANSWER_ID.exec(text.slice(0, HEAD_BYTES))?.[1]);
 		const long = longResult(text, id);
 		if (long !== null) {
-			this.#waiting.get(id)?.resolve(long);
+			this.#link.take(id)?.resolve(long);
 			return;
 		}
 		const answer = JSON.parse(text) as {
@@ -209,18 +158,9 @@ export class RelayLink {
 			result?: unknown;
 			error?: { code: number; message: string; data?: unknown };
 		};
-		const waiting = this.#waiting.get(answer.id ?? 0);
+		const waiting = this.#link.take(answer.id ?? 0);
 		const { error } = answer;
 		if (error === undefined) waiting?.resolve(answer.result);
 		else waiting?.reject(new ForeignRpcError(error.code, error.message, error.data));
-	}
-
-	#checkLater(): Timer {
-		return this.#dependencies.clock.after(SILENCE_MS, () => {
-			// While the client does not read, neither does this.
-			if (!this.#isAlive && !this.#socket.isPaused) this.close();
-			this.#isAlive = false;
-			this.#check = this.#checkLater();
-		});
 	}
 }

@@ -19,13 +19,14 @@ import {
 	NO_PENDING_TRANSACTIONS_TEXT,
 	PENDING_ID,
 } from "../../shared/jsonrpc/pendingTransactions.ts";
+import { LinkError } from "../../shared/link/link.ts";
 import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
 import { REQUEST_ID } from "../../shared/requestId.ts";
 import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { viaFor } from "../domain/loops.ts";
 import type { Breaker, ChainReads, ReportedHeads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
-import { LinkError, type LinkNotification, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
+import { type LinkNotification, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
 
 export interface SubscriptionsOptions {
 	/** Our relay's http or https URL. */

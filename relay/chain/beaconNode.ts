@@ -4,10 +4,11 @@
 // https://ethereum.github.io/beacon-APIs/#/Events/eventstream
 
 import type { LookupFunction } from "node:net";
-import { type Clock, pause } from "../../shared/clock.ts";
+import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
+import { reconnect } from "../../shared/link/reconnect.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { advice, EVENT_STREAM } from "../../shared/outgoing/advice.ts";
 import { encodingsOf, firstOf } from "../../shared/outgoing/headers.ts";
@@ -42,9 +43,6 @@ const OPEN_MS = 10_000;
  */
 const SILENT_SLOTS = 4;
 const MIN_SILENCE_MS = 60_000;
-/** Pauses between two tries, doubled each time, in ms. */
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 10_000;
 /** An event with sixteen withdrawals is 3 KB. */
 const MAX_EVENT_CHARS = 64 * 1024;
 /** Parents whose attributes are kept: the node may be ahead of the relay, and go back. */
@@ -103,7 +101,8 @@ export class BeaconNode implements Component {
 
 	/** Starts to follow the node, without waiting for it. */
 	async start(): Promise<void> {
-		this.#running = this.#follow();
+		const { clock, random = Math.random } = this.#dependencies;
+		this.#running = reconnect(() => this.#follow(), this.#stopping.signal, { clock, random });
 	}
 
 	/** Closes the connection, and resolves when it is closed. */
@@ -113,22 +112,12 @@ export class BeaconNode implements Component {
 		await this.#running;
 	}
 
-	async #follow(): Promise<void> {
-		const { clock, random = Math.random } = this.#dependencies;
-		const { signal } = this.#stopping;
-		let failures = 0;
-		while (!signal.aborted) {
-			const fault = await this.#readStream();
-			this.#isOpen = false;
-			if (signal.aborted) return;
-			// A stream that delivered attributes and then ended is only opened again: load
-			// balancers end each stream after a while.
-			failures = this.#hasPublished ? 0 : Math.min(failures + 1, 16);
-			if (failures > 0) this.#tellFault(fault);
-			const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
-			// Half of it is random, so that many relays do not reconnect at the same time.
-			await pause(clock, pauseMs * (0.5 + random() / 2), signal);
-		}
+	/** Reads one stream to its end. Resolves to whether it has delivered attributes. */
+	async #follow(): Promise<boolean> {
+		const fault = await this.#readStream();
+		this.#isOpen = false;
+		if (!this.#hasPublished && !this.#stopping.signal.aborted) this.#tellFault(fault);
+		return this.#hasPublished;
 	}
 
 	/** Reads one stream to its end, and returns why it ended. */

@@ -122,6 +122,7 @@ export class CoreFinder implements Component {
 			clock,
 			timeoutMs,
 			lookup,
+			stopped: this.#stopping.signal,
 			onEnd: () => {
 				events.onEnd();
 				this.#ended(holder);

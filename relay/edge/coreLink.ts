@@ -3,15 +3,14 @@
 // core may have executed them or not.
 
 import type { LookupFunction } from "node:net";
-import { WebSocket } from "ws";
 import { clientOf } from "../../shared/client.ts";
-import { type Clock, nextTurn, type Timer } from "../../shared/clock.ts";
+import { type Clock, nextTurn } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
-import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { Link, LinkError, type OpenCall } from "../../shared/link/link.ts";
 import { FairScheduler } from "../../shared/shares/scheduler.ts";
 import { EDGE_PATH } from "../domain/endpoints.ts";
 import {
@@ -27,7 +26,6 @@ import {
 	MAX_MESSAGE_BYTES,
 	NO_CORE,
 	PIECE_CHARS,
-	PING_PART,
 	readFeed,
 	type TopicMessage,
 } from "./messages.ts";
@@ -38,6 +36,8 @@ export interface CoreLinkDependencies {
 	readonly timeoutMs: number;
 	/** Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
+	/** Ends the connection, or the attempt to connect. */
+	readonly stopped?: AbortSignal;
 	/**
 	 * A transaction that is shared with searchers: its number in the core's term, its hash, and the
 	 * feed's result as JSON.
@@ -62,45 +62,35 @@ export const UNANSWERED = new RpcError(
 
 const noted = (): void => {};
 
-interface Waiting {
-	/** The call's context; null for a call of the edge's own. */
+/** A call, with its client's context; null for a call of the edge's own. */
+interface Call extends OpenCall {
 	readonly context: CallContext | null;
-	/** Called at once with the result, before any later message is read. */
-	readonly resolve: (result: unknown) => void;
-	readonly reject: (thrown: Error) => void;
 }
 
 /** One connection. */
 export class CoreLink {
 	/** The core's process at the other end. */
 	readonly holder: Holder;
-	readonly #socket: WebSocket;
+	readonly #link: Link<Call>;
 	readonly #dependencies: CoreLinkDependencies;
-	readonly #waiting = new Map<number, Waiting>();
 	/** Calls to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
 	/** Sends large calls and reads pieces of long answers, one at a time, clients in turn. */
 	readonly #large = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
-	/** Ids of large calls that are not sent yet. */
-	readonly #unsent = new Set<number>();
 	/** Called when the core has received the large call with this id. */
 	readonly #received = new Map<number, () => void>();
-	#lastId = 0;
-	/** When the last ping was sent that the core has answered, in monotonic ms. */
-	#heardAt: number;
-	readonly #pings = new Map<string, number>();
-	#lastPing = 0;
-	#timer: Timer;
 
-	private constructor(holder: Holder, socket: WebSocket, dependencies: CoreLinkDependencies) {
+	private constructor(holder: Holder, link: Link<Call>, dependencies: CoreLinkDependencies) {
 		this.holder = holder;
-		this.#socket = socket;
+		this.#link = link;
 		this.#dependencies = dependencies;
-		this.#heardAt = dependencies.clock.monotonic();
-		socket.on("message", (data: Buffer) => this.#read(data));
-		socket.on("pong", (data: Buffer) => this.#ponged(data.toString("latin1")));
-		socket.on("close", () => this.#ended());
-		this.#timer = this.#beat();
+		link.listen({
+			onMessage: (message) => this.#read(message),
+			onEnd: () => {
+				for (const received of this.#received.values()) received();
+				dependencies.onEnd();
+			},
+		});
 	}
 
 	/**
@@ -108,38 +98,28 @@ export class CoreLink {
 	 * process is not the core (any more).
 	 */
 	static open(holder: Holder, dependencies: CoreLinkDependencies): Promise<CoreLink | null> {
-		const url = new URL(holder.address);
-		url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-		url.pathname = EDGE_PATH;
-		const socket = new WebSocket(url, {
-			headers: { ...OUTGOING_HEADERS, authorization: `Bearer ${holder.secret}` },
-			maxPayload: MAX_MESSAGE_BYTES,
-			perMessageDeflate: false,
-			skipUTF8Validation: true,
-			...(dependencies.lookup === undefined ? {} : { lookup: dependencies.lookup }),
-		});
-		return new Promise((resolve) => {
-			const deadline = dependencies.clock.after(dependencies.timeoutMs, () => socket.terminate());
-			socket.on("error", () => {});
-			socket.once("close", () => {
-				deadline.cancel();
-				resolve(null);
-			});
-			socket.once("open", () => {
-				deadline.cancel();
-				resolve(new CoreLink(holder, socket, dependencies));
-			});
-		});
+		const { address, secret } = holder;
+		const { timeoutMs } = dependencies;
+		const options = {
+			url: new URL(EDGE_PATH, address),
+			headers: { authorization: `Bearer ${secret}` },
+			maxMessageBytes: MAX_MESSAGE_BYTES,
+			openMs: timeoutMs,
+			silenceMs: timeoutMs,
+			pings: "client",
+		} as const;
+		const begin = (link: Link<Call>) => new CoreLink(holder, link, dependencies);
+		return Link.open(options, dependencies, begin).catch(() => null);
 	}
 
 	/** Whether the core can be asked: false also while it closes. */
 	get isOpen(): boolean {
-		return this.#socket.readyState === WebSocket.OPEN;
+		return this.#link.isOpen;
 	}
 
 	/** Time since the core was last known to be up, in ms. */
 	get silentMs(): number {
-		return this.#dependencies.clock.monotonic() - this.#heardAt;
+		return this.#link.silentMs;
 	}
 
 	/**
@@ -173,55 +153,43 @@ export class CoreLink {
 	}
 
 	close(): void {
-		this.#socket.terminate();
+		this.#link.close();
 	}
 
-	#send(
-		method: string,
-		params: readonly unknown[],
-		waiting: Waiting,
-		tx?: Recovered,
-		trace: string | null = null,
-	): void {
-		if (!this.isOpen) {
-			waiting.reject(UNANSWERED);
-			return;
-		}
-		this.#lastId += 1;
-		const id = this.#lastId;
-		this.#waiting.set(id, waiting);
+	#send(method: string, params: readonly unknown[], call: Call, tx?: Recovered, trace?: string | null): void {
+		const { context } = call;
+		let hasLeft = false;
+		const id = this.#link.expect(named(call, () => (hasLeft ? UNANSWERED : NO_CORE)));
 		const message: CallMessage & { readonly jsonrpc: "2.0" } = {
 			jsonrpc: "2.0",
 			id,
 			method,
 			params,
-			...(waiting.context === null ? {} : { from: fromOf(waiting.context) }),
+			...(context === null ? {} : { from: fromOf(context) }),
 			...(tx === undefined ? {} : { tx }),
-			...(trace === null ? {} : { trace }),
+			...(trace == null ? {} : { trace }),
 		};
 		const text = JSON.stringify(message);
-		if (text.length <= LARGE_CALL_CHARS || waiting.context === null) {
+		if (text.length <= LARGE_CALL_CHARS || context === null) {
+			hasLeft = true;
 			this.#outgoing.push(text);
 			if (this.#outgoing.length === 1) void nextTurn().then(() => this.#flush());
 			return;
 		}
-		this.#unsent.add(id);
-		void this.#large.run(jobOf(waiting.context, text.length), () => this.#sendLarge(id, text));
-	}
-
-	/** Sends a large call, and resolves when the core has received it. */
-	async #sendLarge(id: number, text: string): Promise<void> {
-		if (!this.isOpen) return;
-		this.#unsent.delete(id);
-		this.#socket.send(`[${text}]`);
-		await new Promise<void>((resolve) => this.#received.set(id, resolve));
+		/** Resolves when the core has received it. */
+		const leave = async (): Promise<void> => {
+			if (!this.isOpen) return;
+			hasLeft = true;
+			this.#link.send(`[${text}]`);
+			await new Promise<void>((received) => this.#received.set(id, received));
+		};
+		void this.#large.run(jobOf(context, text.length), leave);
 	}
 
 	#flush(): void {
 		const messages = this.#outgoing;
 		this.#outgoing = [];
-		if (!this.isOpen) return;
-		for (const text of listTexts(messages)) this.#socket.send(text);
+		for (const text of listTexts(messages)) this.#link.send(text);
 	}
 
 	#read(data: Buffer): void {
@@ -235,40 +203,38 @@ export class CoreLink {
 		else for (const answer of message) this.#answered(answer);
 	}
 
-	#answered({ id, result, error, later, long, got, charge }: AnswerMessage): void {
+	#answered(answer: AnswerMessage): void {
+		const { id, got } = answer;
 		if (got === true) {
 			this.#received.get(id)?.();
 			this.#received.delete(id);
 			return;
 		}
-		const waiting = this.#waiting.get(id);
-		if (waiting === undefined) return;
-		if (long === true) {
-			this.#readLong(id, waiting);
-			return;
-		}
-		this.#waiting.delete(id);
-		if (charge !== undefined && waiting.context !== null) this.#dependencies.charge(waiting.context, charge);
-		if (error !== undefined) waiting.reject(errorOf(error));
-		else if (later === true) waiting.resolve(this.#later(id, waiting.context));
-		else waiting.resolve(result);
+		const call = this.#link.take(id);
+		if (call !== undefined) this.#settle(call, answer);
+	}
+
+	#settle(call: Call, { id, result, error, later, long, charge }: AnswerMessage): void {
+		const { context } = call;
+		if (charge !== undefined && context !== null) this.#dependencies.charge(context, charge);
+		if (long === true) this.#readLong(id, call);
+		else if (error !== undefined) call.reject(errorOf(error));
+		else if (later === true) call.resolve(this.#later(id, context));
+		else call.resolve(result);
 	}
 
 	/** Reads a long answer, a piece at a time, so that other answers come between. */
-	#readLong(id: number, { context, reject }: Waiting): void {
+	#readLong(id: number, call: Call): void {
 		const texts: string[] = [];
 		const read = (piece: unknown): void => {
 			const { text, isLast } = piece as AnswerPiece;
 			texts.push(text);
-			if (isLast) this.#answered(JSON.parse(texts.join("")) as AnswerMessage);
+			if (isLast) this.#settle(call, JSON.parse(texts.join("")) as AnswerMessage);
 			else next();
 		};
-		const failed = (thrown: Error): void => {
-			this.#waiting.delete(id);
-			reject(thrown);
-		};
 		const ask = () => new Promise((resolve, fail) => this.ask(ANSWER_PIECE, [id], resolve, fail));
-		const next = (): void => void this.#large.run(jobOf(context, PIECE_CHARS), ask).then(read, failed);
+		const next = (): void =>
+			void this.#large.run(jobOf(call.context, PIECE_CHARS), ask).then(read, call.reject);
 		next();
 	}
 
@@ -277,44 +243,31 @@ export class CoreLink {
 	 * that the client has gone.
 	 */
 	#later(id: number, context: CallContext | null): AnswerLater {
-		const result = new Promise((resolve, reject) => this.#waiting.set(id, { context, resolve, reject }));
+		let isDone = false;
+		const result = new Promise((resolve, reject) => {
+			this.#link.expect(
+				named({ context, resolve, reject }, () => UNANSWERED),
+				id,
+			);
+		}).finally(() => {
+			isDone = true;
+		});
 		context?.life.onGone(() => {
-			if (this.#waiting.has(id)) this.ask(GONE, [id]);
+			if (!isDone) this.ask(GONE, [id]);
 		});
 		// Perhaps nobody awaits the result.
 		result.catch(() => {});
 		return new AnswerLater(() => result);
 	}
+}
 
-	/** Pings, and ends the connection when the core was silent for too long. */
-	#beat(): Timer {
-		this.#lastPing += 1;
-		const name = String(this.#lastPing);
-		this.#pings.set(name, this.#dependencies.clock.monotonic());
-		this.#socket.ping(name);
-		const { clock, timeoutMs } = this.#dependencies;
-		return clock.after(PING_PART * timeoutMs, () => {
-			// A connection that is still closing after this time is cut off.
-			if (!this.isOpen || this.silentMs > timeoutMs) this.#socket.terminate();
-			else this.#timer = this.#beat();
-		});
-	}
-
-	/** Records the answer to a ping: the core was up when the ping was sent. */
-	#ponged(name: string): void {
-		const sentAt = this.#pings.get(name);
-		if (sentAt === undefined) return;
-		this.#heardAt = Math.max(this.#heardAt, sentAt);
-		this.#pings.delete(name);
-	}
-
-	#ended(): void {
-		this.#timer.cancel();
-		for (const [id, { reject }] of this.#waiting) reject(this.#unsent.has(id) ? NO_CORE : UNANSWERED);
-		this.#waiting.clear();
-		for (const received of this.#received.values()) received();
-		this.#dependencies.onEnd();
-	}
+/** The call, rejected with an error for its client if the link ends. */
+function named({ context, resolve, reject }: Call, error: () => RpcError): Call {
+	return {
+		context,
+		resolve,
+		reject: (thrown) => reject(thrown instanceof LinkError ? error() : thrown),
+	};
 }
 
 /** The share of the connection that a large transfer of so many characters takes. */

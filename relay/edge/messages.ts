@@ -8,11 +8,6 @@ import { jsonText, readError } from "../../shared/jsonrpc/answers.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "../../shared/jsonrpc/errors.ts";
 
 /**
- * Interval of an edge's pings, as a part of CORE_TIMEOUT_MS, after which the edge gives up its
- * calls.
- */
-export const PING_PART = 0.2;
-/**
  * After this much silence of an edge, as a part of CORE_TIMEOUT_MS, the core accepts nothing more
  * on its connection. The edge may already have reported a late call as not accepted.
  */
