@@ -3,7 +3,7 @@
 // about an account at the same time, one loses and decides again.
 
 import { randomInt, randomUUID } from "node:crypto";
-import type { Clock } from "../../clock.ts";
+import { type Clock, inSlices } from "../../clock.ts";
 import { recentlyUsed } from "../../recentlyUsed.ts";
 import { GroupCommit } from "../groupCommit.ts";
 import {
@@ -167,6 +167,7 @@ class PostgresAccounts implements Accounts {
 	readonly #store: string;
 	readonly #database: Database;
 	readonly #lookups: Database;
+	readonly #clock: Clock;
 	readonly #statements: Statements;
 	readonly #group: GroupCommit<AccountWrite>;
 	/** Look-ups by an account and keys, with spaces between them. */
@@ -186,6 +187,7 @@ class PostgresAccounts implements Accounts {
 		this.#store = store;
 		this.#database = database;
 		this.#lookups = lookups;
+		this.#clock = clock;
 		this.#statements = new Statements(store, { database, clock });
 		this.#group = new GroupCommit((writes, since) => this.#commit(writes, since), clock);
 	}
@@ -304,17 +306,17 @@ class PostgresAccounts implements Accounts {
 		const rows = await this.#query("load", LOAD, [this.#store, senders, keys]);
 		const found = new Map<string, Loaded & { readonly records: StoreRecord[] }>();
 		const byKey = new Map<string, StoreRecord>();
-		for (const row of rows) {
+		await inSlices(rows, this.#clock, (row) => {
 			const { sender, mark, home, key } = row;
 			const record = recordOf(row);
 			if (sender === null) {
 				byKey.set(record.key, record);
-				continue;
+				return;
 			}
 			const account = found.get(String(sender)) ?? { mark: String(mark), home: String(home), records: [] };
 			found.set(String(sender), account);
 			if (key !== null) account.records.push(record);
-		}
+		});
 		return new Map(
 			split.map(([sender = "", ...own], i) => {
 				const { records, ...account } = found.get(sender) ?? NOTHING;
