@@ -190,7 +190,7 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 			},
 		},
 	);
-	const unread = new UnreadBytes();
+	const unread = new UnreadBytes({ clock });
 	const websocket = new RpcWebsocket(
 		{ paths: WEBSOCKET_PATHS, maxMessageBytes: config.MAX_BODY_BYTES },
 		{ dispatcher: ingress.messages, limiter, unread, clock, headers },

@@ -132,7 +132,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		verifySignature: dependencies.verifySignature,
 		unavailable: () => (dependencies.tip.head() === null ? NOT_READY : null),
 	});
-	const unread = new UnreadBytes();
+	const unread = new UnreadBytes({ clock });
 	const websocket = new RpcWebsocket(
 		{ paths: RPC_PATHS, maxMessageBytes: maxBodyBytes },
 		{ dispatcher, limiter, unread, clock },

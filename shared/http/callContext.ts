@@ -10,13 +10,13 @@ export interface Connection {
 	/** Its client, see {@link clientOf}. */
 	readonly client: string;
 	/**
-	 * Sends one message, or closes a client that has left too much unread with 1013. Does nothing
-	 * after the close.
+	 * Sends one message, or closes a client that reads too slowly with 1013. Does nothing after the
+	 * close.
 	 */
 	send(text: string): void;
 	/**
-	 * Sends messages after all those sent before. They count as unread bytes at once. If there are
-	 * too many, none is made and the client is closed with 1013.
+	 * Sends messages after all those sent before. They count as unread bytes at once. If the client
+	 * reads too slowly for them, none is made and it is closed with 1013.
 	 */
 	sendLater(messages: LaterMessages): void;
 	/**

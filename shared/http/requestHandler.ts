@@ -126,7 +126,7 @@ export class RequestHandler {
 			total: options.maxBufferedBytes ?? MAX_BUFFERED_BYTES,
 			perClient: options.maxBufferedBytesPerClient ?? MAX_BUFFERED_BYTES_PER_CLIENT,
 		});
-		this.#unread = dependencies.unread ?? new UnreadBytes();
+		this.#unread = dependencies.unread ?? new UnreadBytes(dependencies);
 		this.#queue = new EventLoopQueue(dependencies);
 		this.#exposed = options.exposedHeaders ?? ["Retry-After", "X-Request-Id"];
 		this.#exposure = { "access-control-expose-headers": this.#exposed.join(", ") };

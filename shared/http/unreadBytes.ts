@@ -1,9 +1,11 @@
 // Limits the bytes that wait for slow readers: websockets, event streams and large answers of the
-// whole process. Also contains the streamed answers, whose clients are disconnected if they leave
-// too much unread.
+// whole process. A reader is too slow if much is unread and it takes long to read that, so a burst
+// ends no reader that reads on. Also contains the streamed answers, whose clients are disconnected
+// if they read too slowly.
 
 import type { ServerResponse } from "node:http";
 import { clientOf } from "../client.ts";
+import type { Clock } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
 import { Ending } from "./callContext.ts";
 
@@ -13,9 +15,17 @@ export interface UnreadBytesOptions {
 	 * Default 256 MiB.
 	 */
 	readonly maxBytes?: number;
-	/** Limit for one reader, checked when more is written. Default 8 MiB. */
+	/**
+	 * A reader with more unread bytes than this is too slow if some of them have waited for
+	 * `maxWaitMs`, and with four times as many in any case. Checked when more is written. Default 8
+	 * MiB.
+	 */
 	readonly maxBytesEach?: number;
+	/** Default 10,000: a line of 8 Mbit/s carries 8 MiB in that time. */
+	readonly maxWaitMs?: number;
 }
+
+type EachLimits = Required<Pick<UnreadBytesOptions, "maxBytesEach" | "maxWaitMs">>;
 
 /** The two ways to end a reader. */
 interface ReaderEnds {
@@ -30,20 +40,26 @@ interface ReaderEnds {
 
 const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_BYTES_EACH = 8 * 1024 * 1024;
+const MAX_WAIT_MS = 10_000;
+/** Times the limit for one reader: 32 MiB, for which a line of 16 Mbit/s takes 17 s. */
+const BURST = 4;
 /** With this many unread bytes or fewer, a reader is ready for more. */
 const READ_AHEAD = 64 * 1024;
 
 /** All readers of the process. */
 export class UnreadBytes {
+	readonly #clock: Pick<Clock, "monotonic">;
 	readonly #max: number;
-	readonly #maxEach: number;
+	readonly #each: EachLimits;
 	readonly #shares: Shares;
 	/** Readers with unread bytes. */
 	readonly #waiting = new Set<UnreadReader>();
 
-	constructor({ maxBytes = MAX_BYTES, maxBytesEach = MAX_BYTES_EACH }: UnreadBytesOptions = {}) {
+	constructor({ clock }: { readonly clock: Pick<Clock, "monotonic"> }, options: UnreadBytesOptions = {}) {
+		const { maxBytes = MAX_BYTES, maxBytesEach = MAX_BYTES_EACH, maxWaitMs = MAX_WAIT_MS } = options;
+		this.#clock = clock;
 		this.#max = maxBytes;
-		this.#maxEach = maxBytesEach;
+		this.#each = { maxBytesEach, maxWaitMs };
 		this.#shares = new Shares({ total: maxBytes, perClient: maxBytes });
 	}
 
@@ -54,7 +70,10 @@ export class UnreadBytes {
 
 	/** A new reader for the client at `address`. */
 	reader(address: string, ends: ReaderEnds): UnreadReader {
-		return new UnreadReader(clientOf(address), ends, this.#maxEach, this.#changed);
+		return new UnreadReader(clientOf(address), ends, this.#each, {
+			clock: this.#clock,
+			onChange: this.#changed,
+		});
 	}
 
 	readonly #changed = (reader: UnreadReader, more: number): void => {
@@ -79,41 +98,55 @@ export class UnreadBytes {
 	}
 }
 
+interface ReaderDependencies {
+	readonly clock: Pick<Clock, "monotonic">;
+	readonly onChange: (reader: UnreadReader, more: number) => void;
+}
+
 /** The unread bytes of one reader. */
 export class UnreadReader {
 	readonly client: string;
 	readonly #ends: ReaderEnds;
-	readonly #max: number;
-	readonly #onChange: (reader: UnreadReader, more: number) => void;
+	readonly #limits: EachLimits;
+	readonly #dependencies: ReaderDependencies;
 	readonly #onDrained: (() => void)[] = [];
 	#bytes = 0;
+	/**
+	 * How many of the bytes that were unread at `#since` still are. When there are none left, both
+	 * start again with the bytes that are unread then.
+	 */
+	#old = 0;
+	/** Monotonic time in ms. */
+	#since = 0;
 	#isClosing = false;
 	#isGone = false;
 
-	constructor(
-		client: string,
-		ends: ReaderEnds,
-		maxBytes: number,
-		onChange: (reader: UnreadReader, more: number) => void,
-	) {
+	constructor(client: string, ends: ReaderEnds, limits: EachLimits, dependencies: ReaderDependencies) {
 		this.client = client;
 		this.#ends = ends;
-		this.#max = maxBytes;
-		this.#onChange = onChange;
+		this.#limits = limits;
+		this.#dependencies = dependencies;
 	}
 
 	get bytes(): number {
 		return this.#bytes;
 	}
 
-	/** Whether too much is unread for another write. */
+	/** Whether it reads too slowly for another write. */
 	get isBehind(): boolean {
-		return this.#bytes > this.#max;
+		return this.isOver(0);
 	}
 
-	/** Whether this many more bytes would exceed the limit. */
+	/** Whether it would read too slowly with this many more bytes. */
 	isOver(bytes: number): boolean {
-		return this.#bytes + bytes > this.#max;
+		const { maxBytesEach, maxWaitMs } = this.#limits;
+		const unread = this.#bytes + bytes;
+		return unread > BURST * maxBytesEach || (unread > maxBytesEach && this.#waitedMs >= maxWaitMs);
+	}
+
+	/** For at least this long, in ms, some bytes have been unread. */
+	get #waitedMs(): number {
+		return this.#bytes === 0 ? 0 : this.#dependencies.clock.monotonic() - this.#since;
 	}
 
 	/** Calls `listener` once, when the reader is ready for more, or gone; at once if it is now. */
@@ -162,7 +195,12 @@ export class UnreadReader {
 	#change(more: number): void {
 		if (this.#isGone || more === 0) return;
 		this.#bytes += more;
-		this.#onChange(this, more);
+		if (more < 0) this.#old += more;
+		if (this.#old <= 0) {
+			this.#old = this.#bytes;
+			this.#since = this.#dependencies.clock.monotonic();
+		}
+		this.#dependencies.onChange(this, more);
 		if (this.#bytes > READ_AHEAD) return;
 		for (const listener of this.#onDrained.splice(0)) listener();
 	}
@@ -214,8 +252,7 @@ export class ResponseStream extends OpenAnswer {
 	}
 
 	/**
-	 * Sends `text`, or disconnects a client that has left too much unread. Does nothing after the
-	 * end.
+	 * Sends `text`, or disconnects a client that reads too slowly. Does nothing after the end.
 	 */
 	write(text: string): void {
 		const response = this.#response;

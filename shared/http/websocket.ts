@@ -34,7 +34,7 @@ interface RpcWebsocketDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
 	/** Rate limits messages by size, and pings. */
 	readonly limiter: Pick<RateLimiter, "takeBody" | "takeFrom">;
-	/** Closes connections that leave too much unread with 1013. */
+	/** Closes connections that read too slowly with 1013. */
 	readonly unread: UnreadBytes;
 	readonly clock: Clock;
 	/** Headers of answers that refuse an upgrade. */

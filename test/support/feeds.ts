@@ -283,7 +283,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	const readAddress = addressReader({ trustProxy: 1 });
 	const websocket = new RpcWebsocket(
 		{ paths: ["/"], maxMessageBytes: 65_536 },
-		{ dispatcher, limiter, unread: new UnreadBytes(), clock },
+		{ dispatcher, limiter, unread: new UnreadBytes({ clock }), clock },
 	);
 	const server = createHttpServer(
 		{ name: "test", host: "127.0.0.1", port: 0, rpcPaths: ["/"], routes: [], maxBodyBytes: 65_536 },

@@ -56,7 +56,7 @@ export async function startTransport(options: TransportOptions = {}) {
 	const log = silentLogger;
 	const limiter = new RateLimiter({ rps }, { clock });
 	const readAddress = addressReader({ trustProxy, ...(boostSecret === undefined ? {} : { boostSecret }) });
-	const unread = new UnreadBytes(options.unread);
+	const unread = new UnreadBytes({ clock }, options.unread);
 	const methods = testMethods(script);
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },

@@ -29,6 +29,7 @@ function wireOf({ socket }: WsClient): Socket {
 const UNMASKED = { generateMask() {} };
 
 const OK = { jsonrpc: "2.0", id: 1, result: "ok" };
+const MIB = 1024 * 1024;
 const CALL = JSON.stringify(entry("test_echo", ["ok"]));
 
 test("an absent result is null, and notifications are not answered", () =>
@@ -156,8 +157,9 @@ test("a connection with the maximum of calls in flight is not read, so that noth
 		},
 	));
 
-test("a client that reads too slowly is closed with 1013, and others are not delayed", () =>
-	within({ unread: { maxBytesEach: 64 * 1024 } }, async ({ script, websocket }, base) => {
+test("a client that reads too slowly is closed with 1013, and others are not delayed", () => {
+	const clock = new ManualClock();
+	return within({ unread: { maxBytesEach: 16 * MIB }, clock }, async ({ script, websocket }, base) => {
 		const slow = await WsClient.open(base);
 		slow.send(entry("test_who"));
 		await slow.next();
@@ -172,6 +174,8 @@ test("a client that reads too slowly is closed with 1013, and others are not del
 		for (let sent = 0; sent < 1_000; sent++) connection.send(text);
 		quick.send(entry("test_echo", ["quick"]));
 		assert.equal((await quick.next()).result, "quick");
+		await clock.advance(10_000);
+		connection.send(text);
 		slow.socket.resume();
 		assert.deepEqual(await slow.closed(), { code: 1013, reason: "too slow" });
 		await until("it is gone", () => websocket.size === 1);
@@ -180,6 +184,22 @@ test("a client that reads too slowly is closed with 1013, and others are not del
 		connection.onClose(() => ended++);
 		assert.equal(ended, 2, "a late listener is notified at once");
 		quick.terminate();
+	});
+});
+
+test("a client that reads on gets a burst of more than may wait", () =>
+	within({ unread: { maxBytesEach: 16 * MIB } }, async ({ script }, base) => {
+		const client = await WsClient.open(base);
+		client.send(entry("test_who"));
+		await client.next();
+		const connection = script.who?.connection;
+		assert.ok(connection);
+		const texts = Array.from({ length: 1_000 }, (_, i) => JSON.stringify(`${i}`.padEnd(32 * 1024)));
+		for (const text of texts) connection.send(text);
+		const got: unknown[] = [];
+		while (got.length < texts.length) got.push(JSON.stringify(await client.next()));
+		assert.deepEqual(got, texts);
+		client.terminate();
 	}));
 
 test("a client that begins messages and completes none is disconnected before it takes all memory; others go on", () =>
@@ -260,7 +280,7 @@ test("if many clients together have too many unfinished bytes, the one with the 
 	}));
 
 test("one large answer to a client that reads does not close the connection", () =>
-	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
+	within({ unread: { maxBytesEach: 64 * 1024, maxWaitMs: 0 } }, async (_transport, base) => {
 		const client = await WsClient.open(base);
 		client.send(entry("test_big", [5_000_000]));
 		assert.equal(String((await client.next()).result).length, 5_000_000);
@@ -369,7 +389,7 @@ test("pings weigh as much as calls; over the limit the newest is answered when t
 });
 
 test("pongs that are not read count as unread bytes", () =>
-	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
+	within({ unread: { maxBytesEach: 64 * 1024, maxWaitMs: 0 } }, async (_transport, base) => {
 		const client = await WsClient.open(base);
 		client.socket.pause();
 		// More than the system's buffers on both sides take.
@@ -381,7 +401,7 @@ test("pongs that are not read count as unread bytes", () =>
 	}));
 
 test("messages that are made later come in order, and none is made for who has too much unread", () =>
-	within({ unread: { maxBytesEach: 1024 * 1024 } }, async ({ script }, base) => {
+	within({ unread: { maxBytesEach: 1024 * 1024, maxWaitMs: 0 } }, async ({ script }, base) => {
 		const client = await WsClient.open(base);
 		client.send(entry("test_who"));
 		await client.next();

@@ -13,7 +13,6 @@ import {
 } from "../../../shared/client.ts";
 import { callContext } from "../../../shared/http/callContext.ts";
 import { RateLimiter } from "../../../shared/http/rateLimit.ts";
-import { UnreadBytes } from "../../../shared/http/unreadBytes.ts";
 import type { ReceivedCall } from "../../../shared/jsonrpc/envelope.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
@@ -327,31 +326,4 @@ test("a poll is free once a second, for each object and client", async () => {
 	assert.notEqual(take("a", "poll", ["x"]), 0);
 	await clock.advance(1);
 	assert.equal(take("a", "poll", ["x"]), 0);
-});
-
-test("above the total of unread bytes, the largest reader of the client with the most is closed, then disconnected", () => {
-	const unread = new UnreadBytes({ maxBytes: 1_000, maxBytesEach: 1_000 });
-	const ended: string[] = [];
-	const reader = (name: string, address: string) =>
-		unread.reader(address, {
-			close: () => ended.push(`close ${name}`),
-			cut: () => ended.push(`cut ${name}`),
-		});
-	const honest = reader("honest", "192.0.2.1");
-	const many = [1, 2, 3].map((i) => reader(`${i}`, `2001:db8:0:${i}::1`));
-	// Sent bytes are released, and only once.
-	const left = honest.write(500);
-	left();
-	left();
-	honest.write(400);
-	for (const [i, one] of many.entries()) one.write(190 + i);
-	assert.deepEqual(ended, []);
-	// The /56 is one client and has the most, though each of its readers has less.
-	honest.write(100);
-	assert.deepEqual(ended, ["close 3"]);
-	honest.write(1);
-	assert.deepEqual(ended, ["close 3", "cut 3"]);
-	assert.equal(unread.bytes, 882);
-	honest.write(100);
-	assert.equal(ended.length, 2);
 });

@@ -40,7 +40,7 @@ test("a call behind a subscription in one batch is answered, however much is hel
 			answer("done");
 		});
 	});
-	const reader = new UnreadBytes().reader("192.0.2.1", { close() {}, cut() {} });
+	const reader = new UnreadBytes({ clock: systemClock }).reader("192.0.2.1", { close() {}, cut() {} });
 	let sent = 0;
 	const connection: Connection = {
 		client: "192.0.2.1",

@@ -13,6 +13,8 @@ import { ManualClock } from "../../../support/manualClock.ts";
 import { startTransport } from "../../../support/transportServer.ts";
 import { until } from "../../../support/until.ts";
 
+const MIB = 1024 * 1024;
+
 /** A server whose `/feed` streams what `send` is given. */
 async function fixture() {
 	const clock = new ManualClock();
@@ -37,7 +39,7 @@ async function fixture() {
 				}),
 		},
 	];
-	const transport = await startTransport({ clock, routes, trustProxy: 1 });
+	const transport = await startTransport({ clock, routes, trustProxy: 1, unread: { maxBytesEach: 2 * MIB } });
 	const url = `${transport.url}/feed`;
 	return {
 		...{ clock, streams, state, transport, url },
