@@ -340,7 +340,8 @@ export class SenderRunner {
 			const outcome = outcomes[i];
 			const isLikely = sharing === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
 			const isShared = sharing === "always" || this.#recordOf(entry)?.shared === true;
-			const isVisible = isShared || (isLikely && !behindHidden);
+			const isNext = this.#dependencies.transactions.disclosures.isWaiting(entry.transaction);
+			const isVisible = isShared || isNext || (isLikely && !behindHidden);
 			const visible = { isVisible, behindHidden };
 			behindHidden ||= !isVisible;
 			return visible;

@@ -21,6 +21,7 @@ import {
 	type SubmitOutcome,
 	withTx,
 } from "../domain/transaction.ts";
+import type { Disclosures } from "./disclosures.ts";
 import type { TransactionDisk } from "./disk.ts";
 import type { TransactionPacker } from "./packedTransaction.ts";
 import type { Pool, PoolEntry } from "./pool.ts";
@@ -31,6 +32,7 @@ export interface ClientChangesDependencies {
 	readonly records: TransactionRecords;
 	readonly disk: TransactionDisk;
 	readonly packer: TransactionPacker;
+	readonly disclosures: Disclosures;
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "takeBack">;
 	readonly tip: Tip;
 	readonly clock: Clock;
@@ -255,7 +257,8 @@ export class ClientChanges {
 		old: PoolEntry | null,
 		{ isResubmitted, unseen }: Parameters<ClientChanges["add"]>[2],
 	): Promise<boolean> {
-		const { pool, records, disk, broadcaster, clock, timeToStore, onWritten } = this.#dependencies;
+		const { pool, records, disk, disclosures, broadcaster, clock, timeToStore, onWritten } =
+			this.#dependencies;
 		const { transaction } = entry;
 		const at = transaction.receivedAt;
 		const block = this.#head();
@@ -286,7 +289,7 @@ export class ClientChanges {
 			broadcaster.cancel(old.transaction, builders, block + 1);
 		}
 		// On this path it is disclosed to searchers whatever its simulation returns.
-		if (transaction.sharing === "always") records.emit(transaction.tx.hash, { type: "shared", at: now });
+		if (transaction.sharing === "always") disclosures.request(transaction);
 		return true;
 	}
 

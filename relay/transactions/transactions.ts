@@ -21,6 +21,7 @@ import type { SimulationError, SimulationErrorCode } from "../domain/simulation.
 import type { ChainLink, PrivateTransaction } from "../domain/transaction.ts";
 import { BlobConversion } from "./blobConversion.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
+import { Disclosures } from "./disclosures.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
 import { TransactionPacker } from "./packedTransaction.ts";
@@ -81,6 +82,8 @@ export class Transactions {
 	readonly records: RecordsReader;
 	/** Clients' changes to their transactions. */
 	readonly changes: ClientChanges;
+	/** Disclosures to searchers, and those that wait. */
+	readonly disclosures: Disclosures;
 	/** Keeps the records on disk. */
 	readonly keeper: RecordKeeper;
 	/** Gives blob transactions cell proofs at a fork. */
@@ -120,18 +123,11 @@ export class Transactions {
 		this.refunds = refunds;
 		this.keeper = new RecordKeeper({ pool, records, disk, refunds, turns, timeToStore, clock, background });
 		const packer = this.#packer;
+		this.disclosures = new Disclosures({ pool, records, clock });
 		this.blobs = new BlobConversion({ pool, records, packer, blobProofs, background, onChange });
 		this.changes = new ClientChanges({
-			pool,
-			records,
-			disk,
-			packer,
-			broadcaster,
-			tip,
-			clock,
-			timeToStore,
-			onChange,
-			onWritten,
+			...{ pool, records, disk, packer, broadcaster, tip, clock, timeToStore, onChange, onWritten },
+			disclosures: this.disclosures,
 		});
 	}
 
@@ -327,10 +323,9 @@ export class Transactions {
 
 	// Searchers.
 
-	/** It is disclosed to searchers from now on, if it was not before. */
-	shared({ tx: { hash } }: PrivateTransaction): void {
-		if (this.#records.get(hash)?.record.shared !== false) return;
-		this.#records.emit(hash, { type: "shared", at: this.#now() });
+	/** Searchers may see it. It is disclosed now, or when its client's turn comes. */
+	shared(transaction: PrivateTransaction): void {
+		this.disclosures.request(transaction);
 	}
 
 	/** A new bid on it was accepted. */

@@ -212,6 +212,8 @@ export class StagesFixture {
 	readonly failing = new Set<string>();
 	readonly simulated: string[] = [];
 	nodeSimulates = true;
+	/** Whether transactions emit events, so that backruns are likely. */
+	emitsEvents = false;
 	blobBaseFee = 1n;
 	/** Awaited before each simulation is answered. */
 	simulationGate: Promise<void> = Promise.resolve();
@@ -382,7 +384,8 @@ export class StagesFixture {
 		const outcomes: SimulationOutcome[] = [];
 		for (const { hash } of chain) {
 			const code = failing.has(hash) ? "EXECUTION_REVERTED" : this.nodeSimulates ? null : "NODE_UNAVAILABLE";
-			if (code === null) outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n });
+			if (code === null)
+				outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: this.emitsEvents, paid: 0n });
 			else return [...outcomes, { ok: false, error: { code, message: code.toLowerCase() } }];
 		}
 		return outcomes;
