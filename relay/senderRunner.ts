@@ -5,6 +5,7 @@
 import type { Background } from "../shared/background.ts";
 import { clientOf } from "../shared/client.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
+import { BLOB_BYTES } from "../shared/ethereum/sidecar.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import type { Traces } from "../shared/tracing/traces.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
@@ -252,10 +253,12 @@ export class SenderRunner {
 	}
 
 	#factsOf(entry: PoolEntry): TransactionFacts {
+		const { size, sidecar } = entry.transaction.tx;
 		return {
 			policy: policyOf(entry.transaction.path),
 			passed: this.#recordOf(entry)?.passed ?? false,
 			eligible: this.#dependencies.broadcaster.eligible(entry.transaction),
+			bytes: size - (sidecar?.blobCount ?? 0) * BLOB_BYTES,
 		};
 	}
 

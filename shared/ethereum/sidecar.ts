@@ -23,7 +23,7 @@ export interface Sidecar {
 /** Each cell has a proof (EIP-7594). */
 export const CELLS_PER_BLOB = 128;
 
-const BLOB_BYTES = 131_072;
+export const BLOB_BYTES = 131_072;
 const COMMITMENT_BYTES = 48;
 const PROOF_BYTES = 48;
 /** The version of a blob hash that is the SHA-256 of a KZG commitment. */

@@ -15,7 +15,7 @@ type PathName = SubmissionPath | `${SubmissionPath}+`;
 function factsOf(name: PathName): TransactionFacts {
 	const path = name.replace("+", "") as SubmissionPath;
 	const eligible = path === "fullprivacy" ? PRIVATE : ALL;
-	return { policy: policyOf(path), passed: name.endsWith("+"), eligible };
+	return { policy: policyOf(path), passed: name.endsWith("+"), eligible, bytes: 1 };
 }
 
 const OK: SimulationOutcome = { ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n };
@@ -103,4 +103,23 @@ test("each of a sender's transactions is sent, held or waits as its row says", (
 		);
 		assert.equal(results.join(" "), plan, `${chain} with outcomes "${outcomes}"`);
 	}
+});
+
+test("transactions behind a MiB of their sender's are not simulated, and wait", () => {
+	const large = (name: PathName) => ({ ...factsOf(name), bytes: 128 * 1024 });
+	const chain = (...names: PathName[]) => names.map(large);
+	const ten = Array.from({ length: 10 }, (): PathName => "fast");
+	assert.equal(countToSimulate(chain(...ten)), 8);
+	const plans = planTransactions(
+		chain(...ten),
+		ten.slice(2).map(() => OK),
+	);
+	assert.deepEqual(
+		plans.map((plan) => plan.do),
+		[...ten.slice(2).map(() => "send"), "wait", "wait"],
+	);
+	// Those that have passed need no simulation, and those behind them are still too far away.
+	assert.equal(countToSimulate(chain(...ten.map((): PathName => "fast+"), "fast")), 0);
+	// One alone may be larger.
+	assert.equal(countToSimulate([{ ...factsOf("fast"), bytes: 2 * 1024 * 1024 }, factsOf("fast")]), 1);
 });
