@@ -37,7 +37,7 @@ export type TransactionPlan =
 
 /**
  * Most bytes of one simulation, if it has several transactions: a request to the node has twice as
- * many digits. Of eight transactions of 128 KiB the last one rarely fits into the same block.
+ * many digits. Eight transactions of 128 KiB rarely fit into one block.
  */
 const MOST_BYTES = 1024 * 1024;
 
