@@ -167,8 +167,31 @@ export function blockProblem(
 ): SimulationError | null {
 	const fees = feeProblem(tx, block);
 	if (fees !== null) return fees;
-	const rejected = firstRejection(FORK_RULES, tx, block.fork);
+	const rejected = forkVerdict(tx, block.fork);
 	return rejected === null ? null : { code: "FORK_RULES", message: rejected.message };
+}
+
+/** The fork's rules read the lists of a transaction of more bytes only once. */
+const LARGE_BYTES = 1_024;
+
+interface ForkVerdict {
+	readonly fork: NextBlock["fork"];
+	readonly rejected: Rejection | null;
+}
+
+/**
+ * The last verdict on each large transaction. To decode a full access list takes milliseconds, and
+ * the pool asks for all of a sender's transactions with each further one.
+ */
+const verdicts = new WeakMap<DecodedTransaction, ForkVerdict>();
+
+function forkVerdict(tx: DecodedTransaction, fork: NextBlock["fork"]): Rejection | null {
+	if (tx.size <= LARGE_BYTES) return firstRejection(FORK_RULES, tx, fork);
+	const known = verdicts.get(tx);
+	if (known?.fork === fork) return known.rejected;
+	const rejected = firstRejection(FORK_RULES, tx, fork);
+	verdicts.set(tx, { fork, rejected });
+	return rejected;
 }
 
 /** The first rejection of `rules`, or null. */

@@ -6,6 +6,7 @@ import type { AccountState, NextBlock } from "../../../../relay/domain/chain.ts"
 import type { Rejection } from "../../../../relay/domain/rejection.ts";
 import {
 	ACCOUNT_RULES,
+	blockProblem,
 	firstRejection,
 	hopelessFeeCap,
 	STATIC_RULES,
@@ -130,4 +131,26 @@ test("a fee cap is refused if the base fee can't fall to it within the lifetime"
 		const refusal = hopelessFeeCap(tx, { baseFee }, ttlBlocks);
 		assert.equal(refusal !== null, isRefused, `${maxFeePerGas} at ${baseFee}, ${ttlBlocks} blocks`);
 	}
+});
+
+test("a fork's rules read the access list of a large transaction once", () => {
+	const accessList = Array.from({ length: 20 }, (_, i) => ({
+		address: testAccount(i).address,
+		storageKeys: [`0x${"11".repeat(32)}`],
+	}));
+	const tx = signedTransaction({ accessList, gasLimit: 200_000 });
+	let reads = 0;
+	const counted = Object.defineProperty({ ...tx }, "accessList", {
+		get() {
+			reads += 1;
+			return tx.accessList;
+		},
+	});
+	assert.equal(blockProblem(counted, NEXT), null);
+	const first = reads;
+	assert.ok(first > 0);
+	for (let i = 0; i < 3; i += 1) assert.equal(blockProblem(counted, { ...NEXT, baseFee: 1n }), null);
+	assert.equal(reads, first);
+	assert.equal(blockProblem(counted, { ...NEXT, fork: PRAGUE }), null);
+	assert.ok(reads > first, "another fork has other rules");
 });
