@@ -55,6 +55,8 @@ export interface TrafficOptions {
 	 * Whether a connection that broke is made again with the same bytes, as after a SIGKILL of boost.
 	 */
 	readonly retries: boolean;
+	/** Whether each request has a connection of its own, so that a balancer decides anew. */
+	readonly isAnew?: boolean;
 	/** One with money, at nonce 0; when there is none left, all are further ones. */
 	readonly fresh: () => TestAccount | undefined;
 	/** Without money. */
@@ -96,7 +98,9 @@ export class Traffic {
 
 	constructor(options: TrafficOptions) {
 		this.#options = options;
-		this.#pool = new Pool(options.url, { connections: 256, headersTimeout: 0, bodyTimeout: 0 });
+		const each = { connections: 256, headersTimeout: 0, bodyTimeout: 0 };
+		// Without pipelining undici closes each connection after its answer.
+		this.#pool = new Pool(options.url, options.isAnew === true ? { ...each, pipelining: 0 } : each);
 	}
 
 	/** Transactions that were answered so far, in the order of the answers. */

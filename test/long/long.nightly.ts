@@ -37,7 +37,8 @@ test("a relay that is killed every few seconds for three minutes loses nothing a
 test("honest users are served during all attacks at once, for two minutes", (t) =>
 	holds(t, (say) => longAttacks({ minutes: 2, say })));
 
-test("three relays are restarted one after another under 10,000 searchers", (t) => holds(t, longRolling));
+test("three relays and two boost instances are restarted one after another under 10,000 searchers", (t) =>
+	holds(t, longRolling));
 
 test("kills, cuts, suspensions and a lost database break no promise of three relays and two boost instances in ten minutes", (t) =>
 	holds(t, (say) => longScale({ seed, minutes: 10, say })));

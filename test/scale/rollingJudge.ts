@@ -10,8 +10,12 @@ const HELD_MS = 100;
 const RESTART = "1012";
 
 /** Deviations from the expected, a line each. */
-export function judgeRolling({ backMs, heldMs, codes, sent, mined }: RollingOutcome): readonly string[] {
+export function judgeRolling(outcome: RollingOutcome): readonly string[] {
+	const { backMs, heldMs, codes, disclosed, lost, twice, sent, mined } = outcome;
 	const faults: string[] = [];
+	if (disclosed === 0) faults.push("nothing was disclosed to searchers");
+	if (lost > 0) faults.push(`${lost} times a searcher's open websocket was not sent what others were`);
+	if (twice > 0) faults.push(`${twice} times a websocket was sent the same transaction again`);
 	for (const [i, ms] of backMs.entries())
 		if (ms > BACK_MS) faults.push(`restart ${i + 1}: all were back after ${Math.round(ms)} ms`);
 	if (heldMs > HELD_MS) faults.push(`a relay kept its event loop for ${Math.round(heldMs)} ms`);

@@ -1,6 +1,7 @@
-// A rolling restart of three relays behind balancers, with a crowd of searchers on their websockets
-// and submissions through boost: what happened, for a test to judge. All of them are real
-// processes, of the crowd as many as its open files take.
+// A rolling restart of three relays and then of two boost instances, each kind on one PostgreSQL
+// and behind balancers without stickiness, with a crowd of searchers on the relays' websockets and
+// submissions through boost: what happened, for a test to judge. All of them are real processes, of
+// the crowd as many as its open files take.
 
 import { execFileSync } from "node:child_process";
 import { setTimeout as after } from "node:timers/promises";
@@ -32,8 +33,15 @@ export interface RollingOutcome {
 	readonly endMs: readonly number[];
 	/** The longest that a relay has kept its event loop, in ms, but for the start of its process. */
 	readonly heldMs: number;
+	/** By restart of a boost instance, ms from the signal to the end of the process. */
+	readonly boostEndMs: readonly number[];
 	/** How often a websocket was closed, by code. */
 	readonly codes: Readonly<Record<string, number>>;
+	/** Transactions that were disclosed to the searchers. */
+	readonly disclosed: number;
+	/** How often one of these did not come to a websocket that was open, and came twice to one. */
+	readonly lost: number;
+	readonly twice: number;
 	/** Transactions that were submitted through boost. */
 	readonly sent: readonly Sent[];
 	/** Hashes of those that are mined. */
@@ -41,10 +49,20 @@ export interface RollingOutcome {
 }
 
 const RELAYS = 3;
+const BOOSTS = 2;
 /** Transactions a second. */
 const RATE = 10;
+/**
+ * Paths of the transactions, in turn. A plain transfer is disclosed on the last one only; each is
+ * written to all searchers.
+ */
+const PATHS = [
+	...Array.from({ length: 14 }, (_, i) => (i % 2 === 0 ? "/fast" : "/noreverts")),
+	"/maxbackruns",
+];
 const OPEN_MS = 120_000;
 const MINED_MS = 60_000;
+const NEWS_MS = 30_000;
 /** A searcher's own socket, and both of the balancer's. */
 const FILES_EACH = 3;
 /**
@@ -85,26 +103,34 @@ export async function rollingRestart({ websockets, drainSeconds }: RollingRestar
 		for (const port of ports) relays.push(await start(port));
 		const balancer = await startBalancer(0, ports);
 		stops.push(() => balancer.stop());
-		const boost = await startRelayProcess({
-			entry: "boost-proxy/main.ts",
-			env: {
-				...boostEnv({
-					relayUrl: balancer.url,
-					fallbackUrl: world.fallbackUrl,
-					folder: world.folder("boost"),
-				}),
-				// The fallback is in this busy process, which must not look like an outage of its own.
-				...{ PROBE_TIMEOUT_MS: "3000", REQUEST_BUDGET_MS: "20000", LOG_LEVEL: "info" },
-			},
-		});
-		stops.push(() => boost.kill());
+		const boostPorts = await Promise.all(Array.from({ length: BOOSTS }, freePort));
+		const boosts: RelayProcess[] = [];
+		stops.push(() => Promise.all(boosts.map((boost) => boost.kill())));
+		const startBoost = (port: number): Promise<RelayProcess> =>
+			startRelayProcess({
+				entry: "boost-proxy/main.ts",
+				env: {
+					...boostEnv({
+						relayUrl: balancer.url,
+						fallbackUrl: world.fallbackUrl,
+						folder: world.folder("boost"),
+					}),
+					...{ PORT: String(port), DATABASE_URL: database, DRAIN_SECONDS: String(drainSeconds) },
+					// The fallback is in this busy process, which must not look like an outage of its own.
+					...{ PROBE_TIMEOUT_MS: "3000", REQUEST_BUDGET_MS: "20000", LOG_LEVEL: "info" },
+				},
+			});
+		for (const port of boostPorts) boosts.push(await startBoost(port));
+		const boostBalancer = await startBalancer(0, boostPorts);
+		stops.push(() => boostBalancer.stop());
 		const traffic = new Traffic({
-			url: boost.url,
+			url: boostBalancer.url,
 			rate: RATE,
-			paths: ["/fast", "/noreverts"],
+			paths: PATHS,
 			refusedEvery: 0,
 			chainEvery: 0,
 			retries: false,
+			isAnew: true,
 			fresh: world.nextAccount,
 			poor: world.poorAccount(),
 		});
@@ -136,6 +162,16 @@ export async function rollingRestart({ websockets, drainSeconds }: RollingRestar
 			relays[i] = await start(port);
 			for (const [j, one] of relays.entries()) if (j !== i) heldMs = Math.max(heldMs, await heldSoFar(one));
 		}
+		const boostEndMs: number[] = [];
+		for (const [i, port] of boostPorts.entries()) {
+			const begun = performance.now();
+			boosts[i]?.signal("SIGTERM");
+			await boosts[i]?.ended(60_000);
+			boostEndMs.push(performance.now() - begun);
+			boosts[i] = await startBoost(port);
+			const count = traffic.sent.length;
+			await until("there is traffic after it", () => traffic.sent.length > count + RATE);
+		}
 		await traffic.stop();
 		const { sent } = traffic;
 		await until(
@@ -143,7 +179,10 @@ export async function rollingRestart({ websockets, drainSeconds }: RollingRestar
 			() => sent.every(({ hash }) => world.mined.has(hash)),
 			MINED_MS,
 		).catch(() => {});
-		return { backMs, endMs, heldMs, codes: toldBy(crowd).codes, sent, mined: new Set(world.mined) };
+		await until("all news came", () => toldBy(crowd).missing === 0, NEWS_MS).catch(() => {});
+		const { codes, disclosed, missing, lost, twice } = toldBy(crowd);
+		const news = { codes, disclosed, lost: lost + missing, twice };
+		return { backMs, endMs, heldMs, boostEndMs, ...news, sent, mined: new Set(world.mined) };
 	} finally {
 		for (const stop of stops.reverse()) await stop();
 	}
@@ -172,22 +211,33 @@ function partsOf(websockets: number): readonly { readonly first: number; readonl
 interface Told {
 	readonly open: number;
 	readonly codes: Readonly<Record<string, number>>;
+	readonly disclosed: number;
+	/** By now, to websockets that are open. */
+	readonly missing: number;
+	readonly lost: number;
+	readonly twice: number;
 }
 
 /** The last reports of the crowd's processes, together. */
 function toldBy(crowd: readonly LaunchedRelay[]): Told {
-	let open = 0;
+	const all = crowd.map(lastOf);
 	const codes: Record<string, number> = {};
-	for (const told of crowd.map(lastOf)) {
-		open += told.open;
+	for (const told of all)
 		for (const [code, count] of Object.entries(told.codes)) codes[code] = (codes[code] ?? 0) + count;
-	}
-	return { open, codes };
+	const sum = (of: (told: Told) => number): number => all.reduce((before, told) => before + of(told), 0);
+	return {
+		open: sum(({ open }) => open),
+		codes,
+		disclosed: Math.max(0, ...all.map(({ disclosed }) => disclosed)),
+		missing: sum(({ missing }) => missing),
+		lost: sum(({ lost }) => lost),
+		twice: sum(({ twice }) => twice),
+	};
 }
+
+const NOTHING: Told = { open: 0, codes: {}, disclosed: 0, missing: 0, lost: 0, twice: 0 };
 
 function lastOf({ stdout }: LaunchedRelay): Told {
 	const end = stdout.lastIndexOf("\n");
-	return end < 0
-		? { open: 0, codes: {} }
-		: JSON.parse(stdout.slice(stdout.lastIndexOf("\n", end - 1) + 1, end));
+	return end < 0 ? NOTHING : JSON.parse(stdout.slice(stdout.lastIndexOf("\n", end - 1) + 1, end));
 }
