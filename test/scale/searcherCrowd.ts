@@ -1,8 +1,9 @@
 // The process of a crowd of searchers and of the balancer between them and the relays: COUNT
 // websockets on the feed of RELAY_PORTS, each of a network address of its own, which are numbered
 // from FIRST. One that is closed comes back within a second or two, as clients do, and tries again
-// while it can't. Every quarter of a second it prints how many are open, how many were closed so far
-// with which codes, how many transactions were disclosed, and how many a websocket should have had.
+// while it can't. Every quarter of a second it prints how many are open, how many were closed so
+// far with which codes, how many transactions were disclosed, and how many did not come to a
+// websocket that was open.
 
 import { WebSocket } from "ws";
 import { pause, systemClock } from "../../shared/clock.ts";
