@@ -50,8 +50,11 @@ export interface PlanTime extends Moment {
  */
 export type Need = "handover" | "replacement" | "lost" | "owners";
 
-/** Faults of a connection, or of a proxy in front of the relay. */
-const BROKEN: ReadonlySet<Fault> = new Set(["refused", "reset", "httpStatus"]);
+/**
+ * Faults of a connection, of a proxy in front of the relay, or of a relay that has lost its core or
+ * its database.
+ */
+const BROKEN: ReadonlySet<Fault> = new Set(["refused", "reset", "httpStatus", "internal"]);
 
 /** The subject of an action: a row, at an upstream. */
 interface At {
@@ -168,9 +171,9 @@ function firstFor(
 }
 
 /**
- * Tries the relay once more if nobody else can accept the transaction and the connection broke. One
- * of several relays behind a balancer may just have ended. Sending the same bytes to it twice has
- * no effect.
+ * Tries the relay once more if nobody else can accept the transaction and the relay failed at once.
+ * One of several relays behind a balancer may just have ended, or follow another one that has.
+ * Sending the same bytes to it twice has no effect.
  */
 function repeated(came: readonly Tried[], health: UpstreamHealths): UpstreamName | null {
 	const [first, second] = came;

@@ -90,6 +90,11 @@ const SUBMISSIONS: Readonly<Record<string, Case>> = {
 		came: [by("relay", BROKEN)],
 		next: "submit 5 at the relay",
 	},
+	"the relay had no core, and nobody else can take it": {
+		health: ALONE,
+		came: [by("relay", { kind: "failed", fault: "internal", sent: true })],
+		next: "submit 5 at the relay",
+	},
 	"it broke twice": { health: ALONE, came: [by("relay", BROKEN), by("relay", BROKEN)], next: "nothing" },
 	"it timed out, and nobody else can take it": {
 		health: ALONE,
