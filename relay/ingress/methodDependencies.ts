@@ -51,11 +51,7 @@ export interface CoreNeeds {
 	 * Answers a read behind the client's own pending transactions; null if it has none, or the node
 	 * must answer alone.
 	 */
-	readonly readBehind: (
-		method: string,
-		params: readonly unknown[],
-		context: CallContext,
-	) => Promise<{ readonly result: unknown } | null>;
+	readonly readBehind: (method: string, params: readonly unknown[], context: CallContext) => Promise<unknown>;
 	/** The core's part of `GET /info`. */
 	readonly facts: () => CoreFacts;
 	/** The core's checks for /readyz: its store, and its deliveries to builders. */

@@ -43,8 +43,7 @@ async function callBehind(
 	{ reads, core }: OwnReadsDependencies,
 ): Promise<unknown> {
 	const behind = await core.run(core_readBehind, [method, params], context);
-	const answer = behind as Awaited<ReturnType<CoreNeeds["readBehind"]>>;
-	return answer === null ? reads.call(method, params, callerOf(context)) : answer.result;
+	return behind ?? reads.call(method, params, callerOf(context));
 }
 
 interface ReadBehindDependencies {
@@ -57,7 +56,9 @@ export function readBehind({ known, behind }: ReadBehindDependencies): CoreNeeds
 	return async (method, params, context) => {
 		const sender = senderOf(params);
 		const chain = sender === null ? [] : known.chainOf(sender, readerOf(context));
-		return chain.length === 0 ? null : behind.answer(method, params, chain, callerOf(context));
+		if (chain.length === 0) return null;
+		// Not in an object, since a long result is a JsonText, which is text for an edge by itself only.
+		return (await behind.answer(method, params, chain, callerOf(context)))?.result ?? null;
 	};
 }
 

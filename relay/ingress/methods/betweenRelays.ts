@@ -49,7 +49,7 @@ export const core_readBehind = coreMethod({
 		{ name: "params", schema: z.array(z.unknown()) },
 	],
 	maxParamsSize: readParamsSize(10),
-	result: z.object({ result: z.unknown() }).nullable(),
+	result: z.unknown(),
 	handle: ([method, params], context, { readBehind }) => readBehind(method, params, context),
 });
 

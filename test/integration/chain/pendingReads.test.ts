@@ -114,6 +114,15 @@ describe("the second step of two", () => {
 		assert.deepEqual(await ends(user, extension), RUNS);
 	});
 
+	it("gets a long answer as the node gives it", async () => {
+		const user = await approved();
+		const large = { from: user.account.address, to: `0x${"00".repeat(19)}aa` };
+		// Code that returns 250,000 bytes.
+		await system.chain.rpc("anvil_setCode", [large.to, "0x6203d0905ff3"]);
+		const answer = await clients.call("eth_call", [large, "pending"], HERE);
+		assert.equal(answer, await system.chain.rpc("eth_call", [large, "latest"]));
+	});
+
 	it("is estimated to the gas that it uses in its block, and its access list is what it touches", async () => {
 		const user = await approved();
 		const estimate = Number(await clients.call("eth_estimateGas", [user.swap], HERE));
