@@ -225,9 +225,12 @@ export class Core<Needs> {
 		this.#link?.close();
 		this.#link = null;
 		this.#changed();
-		await inSlices(local.shared(), this.#dependencies.clock, ({ hash, text }) =>
-			this.#publish(local.term?.secret ?? "", NO_NEWS, hash, text),
-		);
+		const secret = local.term?.secret ?? "";
+		await inSlices(local.shared(), this.#dependencies.clock, (one) => {
+			// Clients here have received most of them, whose texts are not made again.
+			if (this.#published.has(one.hash)) this.#published.set(one.hash, secret);
+			else this.#publish(secret, NO_NEWS, one.hash, one.text);
+		});
 		for (const topic of this.#followed.topics()) {
 			// If the topic can't be read, its subscribers receive its next change.
 			await readTopic(local, topic, (current) => this.#tellAgain(topic, current)).catch(() => {});

@@ -175,7 +175,13 @@ export class SearcherMarket {
 			for (const { transaction } of [...ready, ...waiting]) {
 				const { tx } = transaction;
 				if (this.simulation.shared(tx.hash) === null) continue;
-				yield { hash: tx.hash, text: JSON.stringify(partialPendingTransaction(tx)) };
+				yield {
+					hash: tx.hash,
+					// Made when it is read, since it may be long and known already.
+					get text() {
+						return JSON.stringify(partialPendingTransaction(tx));
+					},
+				};
 			}
 		}
 	}

@@ -5,8 +5,8 @@ import { type Clock, pause } from "../../clock.ts";
 import type { Database, Query, Rows } from "./database.ts";
 import { isDown } from "./errors.ts";
 
-/** Rows per page of a range: first and maximum. */
-const [FIRST_PAGE, PAGE] = [64, 1_000];
+/** Rows per page of a range: first, when their size is not known, and maximum. */
+const [FIRST_PAGE, PAGE] = [8, 1_000];
 /** Target bytes of a page, estimated from the page before. */
 const PAGE_BYTES = 1024 * 1024;
 /** Deadline for one page, in ms; no request waits for it. */
