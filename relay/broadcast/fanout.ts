@@ -5,6 +5,7 @@
 import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { SignatureWork } from "../../shared/ethereum/signatureWork.ts";
+import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest } from "../../shared/shares/shares.ts";
 import { type BuilderRow, hasRecords } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
@@ -27,6 +28,7 @@ import {
 	keepsTimes,
 	privateCall,
 	refundTerms,
+	type SignedBody,
 } from "./builderClient.ts";
 import { Lane, type LaneItem } from "./lane.ts";
 
@@ -56,6 +58,10 @@ interface Builder {
 	readonly lane: Lane;
 }
 
+/** From so many bytes on, a body takes a millisecond to make and to hash. */
+const LARGE_BYTES = 32 * 1024;
+/** Work on large bodies in one turn of the event loop, in ms. */
+const LARGE_TURN_MS = 5;
 /** As many as may wait in a builder queue. */
 const KEPT_SIGNATURES = 100_000;
 
@@ -109,6 +115,7 @@ export class Fanout {
 	/** The identifier of a bundle by its name. */
 	readonly #uuid: (name: string) => string;
 	readonly #signatures: BodySignatures;
+	readonly #large: EventLoopQueue;
 	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
@@ -123,6 +130,7 @@ export class Fanout {
 		const { signingKey } = options;
 		this.#uuid = (name) => bundleUuid(name, signingKey);
 		this.#signatures = new BodySignatures({ key: signingKey, kept: KEPT_SIGNATURES }, dependencies);
+		this.#large = new EventLoopQueue(dependencies, LARGE_TURN_MS);
 		this.#delivered = dependencies.delivered;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;
@@ -203,8 +211,8 @@ export class Fanout {
 				requestId: transaction.requestId,
 				urgent: false,
 				make: () =>
-					this.#signatures.signed(
-						bodyOf(bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid)),
+					this.#signed(client, tx.size, () =>
+						bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid),
 					),
 				left,
 				answered: this.#answered.bind(this, transaction, row.name, kind, block),
@@ -255,6 +263,7 @@ export class Fanout {
 		const key = laneKey(name);
 		const uuid = this.#uuid(key);
 		const first = bundle.transactions[0]?.tx.hash ?? "";
+		const size = bundle.transactions.reduce((sum, { tx }) => sum + tx.size, 0);
 		for (const { row, lane } of recipients) {
 			lane.push({
 				key,
@@ -266,7 +275,7 @@ export class Fanout {
 				block,
 				requestId,
 				urgent: false,
-				make: () => this.#signatures.signed(bodyOf(bundleCall(row, bundle, uuid))),
+				make: () => this.#signed(client, size, () => bundleCall(row, bundle, uuid)),
 				left: left && (() => left(row.name)),
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle", first, block),
 			});
@@ -401,6 +410,15 @@ export class Fanout {
 	): void {
 		this.#onDelivery(builder, kind === "bundle" ? "backrun" : kind, answer, ms, hash, block);
 		answered({ at: this.#clock.now(), builder, kind, answer, ms });
+	}
+
+	/**
+	 * The signed body of a call with transactions of `size` bytes. A large one takes milliseconds, so
+	 * several of them do not share a turn of the event loop.
+	 */
+	#signed(client: string, size: number, callOf: () => BuilderCall): SignedBody | Promise<SignedBody> {
+		const make = () => this.#signatures.signed(bodyOf(callOf()));
+		return size < LARGE_BYTES ? make() : this.#large.result(client, make).then((made) => made);
 	}
 }
 
