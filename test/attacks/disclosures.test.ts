@@ -11,7 +11,7 @@ import { type SlowLine, startSlowLine } from "../support/slowLine.ts";
 import { rawTransaction, type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
-const BYTES_PER_SECOND = 16_000_000 / 8;
+const LINE = { bitsPerSecond: 16_000_000, delayMs: 0 };
 /** Calldata of the largest transaction that is admitted; twice as much is disclosed. */
 const LARGE = 128 * 1024 - 200;
 /**
@@ -75,7 +75,7 @@ let fixture: AttackFixture;
 let line: SlowLine;
 before(async () => {
 	fixture = await startAttackFixture({ isTimed: false });
-	line = await startSlowLine(fixture.relay.port, BYTES_PER_SECOND);
+	line = await startSlowLine(fixture.relay.port, LINE);
 });
 after(async () => {
 	await line?.stop();

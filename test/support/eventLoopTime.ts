@@ -1,6 +1,6 @@
 // How long a process, which is run by meteredMain.ts, has kept its event loop.
 
-import type { RelayProcess } from "./processes.ts";
+import type { LaunchedRelay } from "./processes.ts";
 
 /** A turn may keep the event loop for so long, in ms. */
 const LIMIT_MS = 20;
@@ -14,7 +14,7 @@ export function metered(entry: string): { readonly entry: string; readonly args:
 }
 
 /** How long `one` has kept its event loop at the longest since it was asked last, in ms. */
-export async function heldSoFar(one: RelayProcess): Promise<number> {
+export async function heldSoFar(one: LaunchedRelay): Promise<number> {
 	const { heldMs } = await one.figures("event loop");
 	return heldMs as number;
 }
