@@ -57,7 +57,7 @@ export function readBehind({ known, behind }: ReadBehindDependencies): CoreNeeds
 		const sender = senderOf(params);
 		const chain = sender === null ? [] : known.chainOf(sender, readerOf(context));
 		if (chain.length === 0) return null;
-		// Not in an object, since a long result is a JsonText, which is text for an edge by itself only.
+		// Not in an object, since an edge gets the text of a JsonText only if it is the whole result.
 		return (await behind.answer(method, params, chain, callerOf(context)))?.result ?? null;
 	};
 }

@@ -86,3 +86,17 @@ test("a term of the same number with another secret is another one: its feed beg
 	assert.deepEqual(asked, [[null], [5], [null]]);
 	assert.equal(received.length, 2, "again in its own term, where that is news, and not in the next");
 });
+
+test("a process that becomes the core makes no text of a transaction that its clients have received", async () => {
+	const { core, received, link } = coreOf();
+	core.connect(link);
+	core.linkEvents(holder).onShared(1, "0xaa", '"0xaa"');
+	const known = {
+		hash: "0xaa",
+		get text(): string {
+			return assert.fail("it is known here");
+		},
+	};
+	await core.take(localOf([known, { hash: "0xbb", text: '"0xbb"' }]));
+	assert.equal(received.length, 2);
+});
