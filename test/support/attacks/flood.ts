@@ -2,6 +2,7 @@
 // wording.
 
 import { Agent, request } from "node:http";
+import { pause, systemClock } from "../../../shared/clock.ts";
 
 export interface FloodRequest {
 	readonly body: string;
@@ -17,6 +18,8 @@ interface FloodOptions {
 	readonly from: string;
 	/** Number of connections, each with one request in flight. */
 	readonly connections: number;
+	/** Minimum time between two requests of a connection, in ms. Default: none. */
+	readonly everyMs?: number;
 	/** After this many ms no further request begins. */
 	readonly lastingMs: number;
 	/** After this many ms a request without an answer is given up. */
@@ -62,9 +65,9 @@ export async function flood(requests: Iterable<FloodRequest>, options: FloodOpti
 			const next = source.next();
 			if (next.done === true) return;
 			sent += 1;
-			for (const outcome of await post(next.value, options, agent)) {
-				outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-			}
+			const rest = options.everyMs === undefined ? null : pause(systemClock, options.everyMs);
+			const [answers] = await Promise.all([post(next.value, options, agent), rest]);
+			for (const outcome of answers) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
 		}
 	};
 	await Promise.all(Array.from({ length: options.connections }, work));
