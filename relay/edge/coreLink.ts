@@ -7,6 +7,7 @@ import { clientOf } from "../../shared/client.ts";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
+import { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
@@ -75,7 +76,7 @@ export class CoreLink {
 	readonly #dependencies: CoreLinkDependencies;
 	/** Calls to send with the next turn of the event loop. */
 	#outgoing: string[] = [];
-	/** Sends large calls and reads pieces of long answers, one at a time, clients in turn. */
+	/** Sends large calls and reads pieces of long results, one at a time, clients in turn. */
 	readonly #large = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
 	/** Called when the core has received the large call with this id. */
 	readonly #received = new Map<number, () => void>();
@@ -217,24 +218,25 @@ export class CoreLink {
 	#settle(call: Call, { id, result, error, later, long, charge }: AnswerMessage): void {
 		const { context } = call;
 		if (charge !== undefined && context !== null) this.#dependencies.charge(context, charge);
-		if (long === true) this.#readLong(id, call);
+		if (long !== undefined) this.#readLong(id, long, call);
 		else if (error !== undefined) call.reject(errorOf(error));
 		else if (later === true) call.resolve(this.#later(id, context));
 		else call.resolve(result);
 	}
 
-	/** Reads a long answer, a piece at a time, so that other answers come between. */
-	#readLong(id: number, call: Call): void {
+	/** Reads a long result, a piece at a time, so that other answers come between. */
+	#readLong(id: number, kind: "text" | "value", call: Call): void {
 		const texts: string[] = [];
 		const read = (piece: unknown): void => {
 			const { text, isLast } = piece as AnswerPiece;
 			texts.push(text);
-			if (isLast) this.#settle(call, JSON.parse(texts.join("")) as AnswerMessage);
-			else next();
+			if (!isLast) next();
+			// A long text of the node is not parsed, since that would block the event loop.
+			else call.resolve(kind === "text" ? new JsonText(texts.join("")) : JSON.parse(texts.join("")));
 		};
 		const ask = () => new Promise((resolve, fail) => this.ask(ANSWER_PIECE, [id], resolve, fail));
 		const next = (): void =>
-			void this.#large.run(jobOf(call.context, PIECE_CHARS), ask).then(read, call.reject);
+			void this.#large.run(jobOf(call.context, PIECE_CHARS), ask).then(read).catch(call.reject);
 		next();
 	}
 

@@ -8,7 +8,7 @@ import { bearerCheck, type Client } from "../../shared/client.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../../shared/clock.ts";
 import type { CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { endWith, rawAnswer } from "../../shared/http/messages.ts";
-import { readError } from "../../shared/jsonrpc/answers.ts";
+import { JsonText, jsonText, readError } from "../../shared/jsonrpc/answers.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -68,7 +68,7 @@ interface EdgeServerDependencies {
 
 /** An edge that leaves this many bytes unread is disconnected, and reconnects. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
-/** Characters of long answers that an edge has not read yet. */
+/** Characters of long results that an edge has not read yet. */
 const MAX_LONG_CHARS = 64 * 1024 * 1024;
 const TOO_LONG = new RpcError("limit", "limit exceeded: too many large answers at once");
 /** How long a call with a later result may take, in ms: as long as the edge's request. */
@@ -197,7 +197,7 @@ class Edge {
 	readonly #ends = new Map<string, () => void>();
 	/** The client lives of calls with a later result, by the ids of the calls. */
 	readonly #lives = new Map<number, ClientLife>();
-	/** Long answers that the edge has not read whole, by the ids of their calls. */
+	/** Long results that the edge has not read whole, by the ids of their calls. */
 	readonly #long = new Map<number, { readonly text: string; at: number }>();
 	#longChars = 0;
 	/** Answers to send with the next turn of the event loop. */
@@ -365,22 +365,24 @@ class Edge {
 		this.#flush();
 	}
 
-	/** Sends the answer to a client's call. If it is long, the edge reads it in pieces. */
+	/** Sends the answer to a client's call. If the result is long, the edge reads it in pieces. */
 	#answerCall(id: number, result: unknown, weight: number): void {
-		const text = resultMessage(id, result, weight);
-		if (text.length <= PIECE_CHARS) this.#answer(text);
-		else if (this.#longChars + text.length > MAX_LONG_CHARS) this.#answer(errorMessage(id, TOO_LONG, weight));
+		const isText = result instanceof JsonText;
+		const json = isText ? result : new JsonText(jsonText(result));
+		const { length } = json.text;
+		if (length <= PIECE_CHARS) this.#answer(resultMessage(id, json, weight));
+		else if (this.#longChars + length > MAX_LONG_CHARS) this.#answer(errorMessage(id, TOO_LONG, weight));
 		else {
-			this.#long.set(id, { text, at: 0 });
-			this.#longChars += text.length;
-			this.#answer(longMessage(id));
+			this.#long.set(id, { text: json.text, at: 0 });
+			this.#longChars += length;
+			this.#answer(longMessage(id, isText, weight));
 		}
 	}
 
-	/** The next piece of the long answer to the call `id`. */
+	/** The next piece of the long result of the call `id`. */
 	#nextPiece(id: number): AnswerPiece {
 		const long = this.#long.get(id);
-		if (long === undefined) throw new RangeError("no long answer with this id");
+		if (long === undefined) throw new RangeError("no long result with this id");
 		const text = long.text.slice(long.at, long.at + PIECE_CHARS);
 		long.at += text.length;
 		const isLast = long.at === long.text.length;

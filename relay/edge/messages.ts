@@ -26,7 +26,7 @@ export const NO_CORE = new RpcError("unavailable", "internal error: no core reac
 /**
  * Methods of the connection itself: follow a topic, stop following it, get the feed (see
  * {@link FeedStart}), get the next page of the transactions that were shared before, and get the
- * next piece of a long answer. The last one reports that the client of a call with a later result
+ * next piece of a long result. The last one reports that the client of a call with a later result
  * has gone.
  */
 export const [FOLLOW, UNFOLLOW, FEED, FEED_PAGE, ANSWER_PIECE, GONE] = [
@@ -43,10 +43,10 @@ export const [FOLLOW, UNFOLLOW, FEED, FEED_PAGE, ANSWER_PIECE, GONE] = [
  * received this one. Otherwise small calls would wait behind all of them on a slow line.
  */
 export const LARGE_CALL_CHARS = 16 * 1024;
-/** A longer answer is read in pieces of so many characters, so that others need not wait for it. */
+/** A longer result is read in pieces of so many characters, so that others need not wait for it. */
 export const PIECE_CHARS = 256 * 1024;
 
-/** The answer to {@link ANSWER_PIECE}: the next part of the answer's text. */
+/** The answer to {@link ANSWER_PIECE}: the next part of the result's text. */
 export interface AnswerPiece {
 	readonly text: string;
 	readonly isLast: boolean;
@@ -103,15 +103,16 @@ export interface CallMessage {
 
 /**
  * Has exactly one of `result`, `error`, `later`, `long` and `got`. `later`: the call is done, and
- * the result follows in another message. `long`: the edge has to read the answer in pieces. `got`:
- * the core has received a large call, and answers it in another message.
+ * the result follows in another message. `long`: the edge has to read the result in pieces, as a
+ * value, or as a text that it passes on without reading it. `got`: the core has received a large
+ * call, and answers it in another message.
  */
 export interface AnswerMessage {
 	readonly id: number;
 	readonly result?: unknown;
 	readonly error?: WireError;
 	readonly later?: true;
-	readonly long?: true;
+	readonly long?: "text" | "value";
 	readonly got?: true;
 	/** The extra cost of the call in the client's rate limit. */
 	readonly charge?: number;
@@ -158,8 +159,9 @@ export function gotMessage(id: number): string {
 	return `{"jsonrpc":"2.0","id":${id},"got":true}`;
 }
 
-export function longMessage(id: number): string {
-	return `{"jsonrpc":"2.0","id":${id},"long":true}`;
+/** `isText`: the result is a JsonText. */
+export function longMessage(id: number, isText: boolean, charge: number): string {
+	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"long":"${isText ? "text" : "value"}"}`;
 }
 
 /** The error message for `thrown`. A fault that clients may not see becomes an internal error. */

@@ -14,6 +14,7 @@ import { NO_CORE } from "../../../../relay/edge/messages.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { callContext } from "../../../../shared/http/callContext.ts";
+import { JsonText } from "../../../../shared/jsonrpc/answers.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../../../shared/jsonrpc/method.ts";
 import { silentLogger as log } from "../../../../shared/log.ts";
@@ -336,6 +337,18 @@ test("a large answer is read in pieces, and others are answered between them", a
 	assert.deepEqual(await asked, large);
 	assert.ok(small > 16, `${small} answers meanwhile`);
 	assert.deepEqual(charges, []);
+});
+
+test("a long text of the node passes an edge as it is", async (t) => {
+	// An edge that parsed it would fail, or change it.
+	const text = `{"a":1.0,${"\"é\":".repeat(MIB)}`;
+	const { holder } = await startCore(t, async (_method, _params, { client }, charge) => {
+		charge(client, 3);
+		return new JsonText(text);
+	});
+	const { core, charges } = await startEdge(t, holder);
+	assert.deepEqual(await core.run(METHOD, [], CONTEXT), new JsonText(text));
+	assert.deepEqual(charges, [3]);
 });
 
 test("large answers are read one piece at a time, clients in turn", async (t) => {
