@@ -7,6 +7,7 @@ import { rawTransaction, type TxOptions, testAccount } from "../txFactory.ts";
 import { type FloodRequest, flood, type Tally } from "./flood.ts";
 import { holdIdle, holdLogReaders, holdUnread, pingAll } from "./heldSockets.ts";
 import { openFilters, pollFilters } from "./polledFilters.ts";
+import { type Filling, fillingTransaction } from "./poolFilling.ts";
 
 /** The parameters of an attack. */
 export interface AttackParams {
@@ -35,6 +36,9 @@ export interface AttackParams {
 	readonly fee?: number;
 	/** Index of its first account. */
 	readonly accounts?: number;
+	/** The kind of transactions that fill the pool, and the number of the first one. */
+	readonly filling?: Filling;
+	readonly begin?: number;
 	/** Hash of the transaction that is bid on. */
 	readonly target?: string;
 	/** Address of a contract to call, or whose events are wanted. */
@@ -206,6 +210,12 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 				}),
 			"/fast",
 		),
+
+	/** Transactions of the kind `filling`, from number `begin` on. */
+	filling: (params) => {
+		const { filling = "calldata", begin = 0, accounts = 1_000_000 } = params;
+		return floodOf(params, (i) => submission(fillingTransaction(filling, accounts, begin + i)), "/fast");
+	},
 
 	/** Connections on which nothing is sent. */
 	idle: holdIdle,
