@@ -204,18 +204,14 @@ export class CoreLink {
 		else for (const answer of message) this.#answered(answer);
 	}
 
-	#answered(answer: AnswerMessage): void {
-		const { id, got } = answer;
+	#answered({ id, result, error, later, long, got, charge }: AnswerMessage): void {
 		if (got === true) {
 			this.#received.get(id)?.();
 			this.#received.delete(id);
 			return;
 		}
 		const call = this.#link.take(id);
-		if (call !== undefined) this.#settle(call, answer);
-	}
-
-	#settle(call: Call, { id, result, error, later, long, charge }: AnswerMessage): void {
+		if (call === undefined) return;
 		const { context } = call;
 		if (charge !== undefined && context !== null) this.#dependencies.charge(context, charge);
 		if (long !== undefined) this.#readLong(id, long, call);
