@@ -110,9 +110,7 @@ export function cancelEnd(
 	const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
 	if (all.some(({ kind }) => kind === "cannot"))
 		return { abandonedBy: done, laterAt: null, answer: "cannot" };
-	const rejected = all.find((one) => one.kind === "rejected");
 	const isUnsure = all.some(({ kind }) => kind === "unsure");
-	const hasEnded = done.length > 0 || isUnsure || (byRight && rejected === undefined);
 	const isUnsettled = (name: UpstreamName): boolean => {
 		const kind = outcomes.get(name)?.kind;
 		if (kind === undefined) return rows.some(({ at }) => isHolder(at[name]));
@@ -122,6 +120,13 @@ export function cancelEnd(
 	const isLater = (name: UpstreamName): boolean =>
 		isUnsettled(name) || (name === "relay" && !bySender && rows.some(({ ownersPending }) => ownersPending));
 	const isOpen = UPSTREAMS.some((name) => isUnsettled(name) && rows.some(({ at }) => isHolder(at[name])));
+	// A fallback may reject a cancel before the attempt that brings the transaction, and does not know
+	// whether the relay has it.
+	const decides = (name: UpstreamName): boolean => name === "relay" || !byRight || !isOpen;
+	const rejected = UPSTREAMS.filter(decides)
+		.map((name) => outcomes.get(name))
+		.find((one) => one?.kind === "rejected");
+	const hasEnded = done.length > 0 || isUnsure || (byRight && rejected === undefined);
 	const isOver = (done.length > 0 || all.length === 0) && !isOpen;
 	const answered = (): CancelEnd["answer"] => {
 		const relays = outcomes.get("relay");
