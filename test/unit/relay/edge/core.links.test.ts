@@ -341,7 +341,7 @@ test("a large answer is read in pieces, and others are answered between them", a
 
 test("a long text of the node passes an edge as it is", async (t) => {
 	// An edge that parsed it would fail, or change it.
-	const text = `{"a":1.0,${"\"é\":".repeat(MIB)}`;
+	const text = `{"a":1.0,${'"é":'.repeat(MIB)}`;
 	const { holder } = await startCore(t, async (_method, _params, { client }, charge) => {
 		charge(client, 3);
 		return new JsonText(text);
