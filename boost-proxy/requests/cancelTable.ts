@@ -120,8 +120,8 @@ export function cancelEnd(
 	const isLater = (name: UpstreamName): boolean =>
 		isUnsettled(name) || (name === "relay" && !bySender && rows.some(({ ownersPending }) => ownersPending));
 	const isOpen = UPSTREAMS.some((name) => isUnsettled(name) && rows.some(({ at }) => isHolder(at[name])));
-	// A fallback may reject a cancel before the attempt that brings the transaction, and does not know
-	// whether the relay has it.
+	// A fallback may reject a cancel before the attempt that brings the transaction, and does not
+	// know whether the relay has it.
 	const decides = (name: UpstreamName): boolean => name === "relay" || !byRight || !isOpen;
 	const rejected = UPSTREAMS.filter(decides)
 		.map((name) => outcomes.get(name))

@@ -196,7 +196,7 @@ for (const [state, before] of [
 
 it("the sender's signature goes over all owners, those of the relay's own clients too, also with the relay out", async () => {
 	for (const isOut of [false, true]) {
-		// Otherwise boost would bring it to the fallback alone, and not know that the relay has it, too.
+		// Otherwise boost would bring it to the fallback alone, and not know that the relay has it.
 		await fixture.recovers();
 		const { tx, key } = await fresh();
 		await bring(tx, HERE, "/fast");
