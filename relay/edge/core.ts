@@ -35,13 +35,19 @@ interface CoreMethod<Needs> {
 	readonly invoke: (params: readonly unknown[], context: CallContext, needs: Needs) => unknown;
 }
 
+interface SharedTransaction {
+	readonly hash: string;
+	/** The feed's result as JSON. It may be long, and is made when it is read. */
+	readonly text: string;
+}
+
 /** The core, if it is in this process. */
 export interface LocalCore<Needs> {
 	/** The dependencies of its methods. */
 	readonly needs: Needs;
 	readonly follow: FollowTopic;
-	/** The transactions that are shared now: hash, and the feed's result as JSON. */
-	readonly shared: () => Iterable<{ readonly hash: string; readonly text: string }>;
+	/** The transactions that are shared now. */
+	readonly shared: () => Iterable<SharedTransaction>;
 	/** Null if no other process can reach the store. */
 	readonly term: Term | null;
 }
@@ -226,11 +232,7 @@ export class Core<Needs> {
 		this.#link = null;
 		this.#changed();
 		const secret = local.term?.secret ?? "";
-		await inSlices(local.shared(), this.#dependencies.clock, (one) => {
-			// Clients here have received most of them, whose texts are not made again.
-			if (this.#published.has(one.hash)) this.#published.set(one.hash, secret);
-			else this.#publish(secret, NO_NEWS, one.hash, one.text);
-		});
+		await inSlices(local.shared(), this.#dependencies.clock, (one) => this.#publish(secret, NO_NEWS, one));
 		for (const topic of this.#followed.topics()) {
 			// If the topic can't be read, its subscribers receive its next change.
 			await readTopic(local, topic, (current) => this.#tellAgain(topic, current)).catch(() => {});
@@ -276,7 +278,7 @@ export class Core<Needs> {
 
 	/** Sends this process's clients a transaction that the core in this process shares. */
 	shared(hash: string, text: string): void {
-		this.#publish(this.#local?.term?.secret ?? "", 1, hash, text);
+		this.#publish(this.#local?.term?.secret ?? "", 1, { hash, text });
 	}
 
 	/** The listeners for the events of a link to the core. */
@@ -286,7 +288,7 @@ export class Core<Needs> {
 				// The next connection repeats everything that an ended connection still delivers.
 				if (this.#link?.holder !== holder) return;
 				if (number !== NO_NEWS && this.#feed !== null) this.#feed.number = number;
-				this.#publish(holder.secret, number, hash, text);
+				this.#publish(holder.secret, number, { hash, text });
 			},
 			onNews: (topic, text) => {
 				if (this.#link?.holder === holder) this.#onNews(topic, text);
@@ -428,11 +430,11 @@ export class Core<Needs> {
 	 * Publishes a shared transaction. If clients have received it already, publishes it again only
 	 * as news of the same term.
 	 */
-	#publish(secret: string, number: number, hash: string, text: string): void {
-		const before = this.#published.get(hash);
-		this.#published.set(hash, secret);
+	#publish(secret: string, number: number, one: SharedTransaction): void {
+		const before = this.#published.get(one.hash);
+		this.#published.set(one.hash, secret);
 		if (before !== undefined && (number === NO_NEWS || before !== secret)) return;
-		this.#dependencies.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(text));
+		this.#dependencies.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(one.text));
 	}
 
 	#onNews(topic: string, text: string, standsNow = false): void {

@@ -76,7 +76,6 @@ export class CoreFinder implements Component {
 	async stop(): Promise<void> {
 		this.#stopping.abort();
 		this.#onEnd.abort();
-		this.#dependencies.core.remote?.close();
 		await this.#running;
 		await this.#dependencies.reader.close();
 	}

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pause, systemClock } from "../../../shared/clock.ts";
+import { median } from "../../bench/load.ts";
 import { BOOST_SECRET, boostEnv } from "../../faults/boostHere.ts";
 import { type FloodRequest, flood } from "../../support/attacks/flood.ts";
 import { attackerAddress, send } from "../../support/attacks/wire.ts";
@@ -119,10 +120,6 @@ async function besideFlood(to: readonly BoostProcess[], make: () => string): Pro
 }
 let floods = 0;
 const tallies: unknown[] = [];
-
-function median(values: readonly number[]): number {
-	return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-}
 
 let hashes = 0;
 const unknown = (): string => {
