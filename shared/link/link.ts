@@ -68,18 +68,19 @@ export class Link<Call extends OpenCall = OpenCall> {
 	readonly #clock: Clock;
 	readonly #calls = new Map<number, Call>();
 	#lastId = 0;
+	/** The connection's error, if there was one. */
+	#fault: Error | null = null;
 	/** When the server was last known to be up, in monotonic ms. */
-	#heardAt: number;
-	#timer: Timer;
+	#heardAt = 0;
+	#timer: Timer | null = null;
 
 	private constructor(socket: WebSocket, options: LinkOptions, { clock }: LinkDependencies) {
 		this.#socket = socket;
 		this.#options = options;
 		this.#clock = clock;
-		this.#heardAt = clock.monotonic();
-		this.#timer = this.#beat();
-		socket.on("ping", () => this.#heard());
-		socket.on("pong", (sentAt: Buffer) => this.#ponged(Number(sentAt.toString("latin1"))));
+		socket.on("error", (error) => {
+			this.#fault = error;
+		});
 	}
 
 	/**
@@ -98,46 +99,43 @@ export class Link<Call extends OpenCall = OpenCall> {
 			headers: { ...OUTGOING_HEADERS, ...options.headers },
 			maxPayload: options.maxMessageBytes,
 			perMessageDeflate: false,
-			// Only ASCII is read of a message, or a parser checks it.
+			// The texts are made by our own processes; of a node's, only hashes are read.
 			skipUTF8Validation: true,
 			...(lookup === undefined ? {} : { lookup }),
 		});
+		const link = new Link<Call>(socket, options, dependencies);
 		return new Promise((resolve, reject) => {
-			let fault: Error | null = null;
-			const end = (): void => socket.terminate();
+			const end = (): void => link.close();
 			const deadline = clock.after(options.openMs, end);
 			stopped?.addEventListener("abort", end);
 			if (stopped?.aborted) end();
-			socket.on("error", (error) => {
-				fault = error;
-			});
 			socket.once("close", () => {
 				deadline.cancel();
 				stopped?.removeEventListener("abort", end);
-				reject(new LinkError(fault));
+				reject(new LinkError(link.#fault));
 			});
 			socket.once("open", () => {
 				deadline.cancel();
-				resolve(begin(new Link<Call>(socket, options, dependencies)));
+				resolve(begin(link));
 			});
 		});
 	}
 
-	/** Calls the listeners from now on. */
+	/** Calls the listeners, and judges the server's silence, from now on. */
 	listen({ onMessage, onEnd }: LinkEvents): void {
 		const socket = this.#socket;
-		let fault: Error | null = null;
-		socket.on("error", (error) => {
-			fault = error;
-		});
+		this.#heardAt = this.#clock.monotonic();
+		this.#timer = this.#beat();
+		socket.on("ping", () => this.#heard());
+		socket.on("pong", (sentAt: Buffer) => this.#ponged(Number(sentAt.toString("latin1"))));
 		socket.on("message", (message: Buffer) => {
 			this.#heard();
 			onMessage(message);
 		});
 		socket.on("close", (code: number) => {
-			this.#timer.cancel();
-			onEnd(code, fault);
-			for (const id of [...this.#calls.keys()]) this.take(id)?.reject(new LinkError(fault));
+			this.#timer?.cancel();
+			onEnd(code, this.#fault);
+			for (const id of [...this.#calls.keys()]) this.take(id)?.reject(new LinkError(this.#fault));
 		});
 	}
 
@@ -168,7 +166,7 @@ export class Link<Call extends OpenCall = OpenCall> {
 	 */
 	expect(call: Call, id = ++this.#lastId): number {
 		if (this.isOpen) this.#calls.set(id, call);
-		else call.reject(new LinkError());
+		else call.reject(new LinkError(this.#fault));
 		return id;
 	}
 
