@@ -73,6 +73,7 @@ for (const kind of FILLINGS)
 		const mib = [idle, now, peak].map((one) => Math.round(one / MIB));
 		fixture.say(`${kind}: ${Math.round(bytes)} bytes each, pending`, pending, "memory", mib);
 		fixture.say("outcomes", (await filling).outcomes, more.outcomes);
+		// Its memory has a limit of its own here.
 		assertServed({ ...figures, memory: 0 });
 		assert.ok(peak < MEMORY_BYTES, `${mib.at(-1)} MiB`);
 	});
