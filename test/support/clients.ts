@@ -93,6 +93,11 @@ export class RawConnection {
 		return this.#ended;
 	}
 
+	/** Bytes that have come since the last answer that was read. */
+	get unreadBytes(): number {
+		return this.#received.length;
+	}
+
 	#take(head: boolean): RawAnswer | undefined {
 		const end = this.#received.indexOf("\r\n\r\n");
 		if (end === -1) return undefined;
