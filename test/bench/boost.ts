@@ -73,7 +73,10 @@ type Costs = ReadonlyMap<string, number>;
 function figures(reads: Costs, submissions: Costs, delays: readonly Figure[]): readonly Figure[] {
 	const of = (costs: Costs, name: string) => costs.get(name) ?? Number.NaN;
 	const rows = (costs: Costs, what: string) =>
-		[...costs].map(([name, value]) => ({ name: `  ${what} by ${name}`, value: micros(value) }));
+		[...costs].map(([name, value]) => ({
+			...{ name: `  ${what} by ${name}`, value: micros(value) },
+			...(name !== PARTS && { bar: { chart: `CPU of ${what}, proxied`, of: name } }),
+		}));
 	return [
 		{
 			name: "boost: a read's CPU by bare http-proxy's (goal: 1.0 at most)",

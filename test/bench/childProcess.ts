@@ -76,7 +76,7 @@ export class MeasuredProcess {
 
 	/** CPU time of all its threads so far, in µs. */
 	cpuMicros(): number {
-		return microsIn(`/proc/${this.#child.pid}/stat`);
+		return cpuMicrosOf(this.#child.pid ?? 0);
 	}
 
 	/** CPU time of the thread with its event loop so far, in µs. */
@@ -109,6 +109,11 @@ export class MeasuredProcess {
 		this.#child.kill("SIGTERM");
 		await ended;
 	}
+}
+
+/** CPU time of all threads of a process so far, in µs. */
+export function cpuMicrosOf(pid: number): number {
+	return microsIn(`/proc/${pid}/stat`);
 }
 
 function microsIn(path: string): number {

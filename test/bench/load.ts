@@ -20,6 +20,8 @@ export interface Figure {
 	readonly value: string;
 	/** For a figure that is measured at several sizes: its chart of plot.ts, and the size. */
 	readonly growth?: { readonly chart: string; readonly at: number };
+	/** For a figure beside those of others: its chart of plot.ts, and whose it is. */
+	readonly bar?: { readonly chart: string; readonly of: string };
 }
 
 /** The value in the middle; NaN if there is none. */
@@ -88,7 +90,7 @@ export type Relay = Awaited<ReturnType<typeof startRelay>>;
 
 /** Starts one on a folder of its own, or on the database of `more`. */
 export async function startRelay(
-	chain: DevChain,
+	chain: Pick<DevChain, "url">,
 	sinkUrl: string,
 	more: Readonly<Record<string, string>> = {},
 ) {
@@ -142,12 +144,15 @@ export async function nextHead(chain: DevChain): Promise<void> {
 	await chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + chain.slotSeconds }]);
 }
 
+const LOOK_MS = 200;
+
 /** Resolves when nothing waits for the builder any more. */
 export async function delivered(relay: Relay): Promise<void> {
 	for (;;) {
 		const text = await metricsOf(relay.url);
 		if (/^relay_lane_depth 0$/m.test(text)) return;
-		await new Promise((resolve) => setTimeout(resolve, 50));
+		// The metrics take milliseconds, which are no part of a submission.
+		await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 	}
 }
 

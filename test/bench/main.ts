@@ -1,10 +1,12 @@
 // `npm run bench [-- --write]`: prints the benchmarks' figures, a line each. They are ratios of
 // things measured in one run: absolute times say more of the machine than of our own code. With
-// --write they are put into docs/benchmarks.json, and how they grow into docs/benchmarks.svg.
+// --write they are put into docs/benchmarks.json, and how costs grow and compare into
+// docs/benchmarks.svg.
 
 import { writeFileSync } from "node:fs";
 import { readCommand } from "../../shared/commandLine.ts";
 import { benchBoost } from "./boost.ts";
+import { benchGeth } from "./geth.ts";
 import { benchHeadGrowth } from "./headGrowth.ts";
 import { benchHeads } from "./heads.ts";
 import type { Figure } from "./load.ts";
@@ -16,7 +18,7 @@ import { benchEngines, benchSubmissions } from "./submissions.ts";
 const DOCUMENTS = new URL("../../docs/", import.meta.url);
 
 const BENCHES = [
-	...[benchSubmissions, benchEngines, benchHeads, benchHeadGrowth],
+	...[benchSubmissions, benchGeth, benchEngines, benchHeads, benchHeadGrowth],
 	...[benchStart, benchBoost, benchScale],
 ];
 
@@ -54,7 +56,10 @@ if (asked?.values.write === true) {
 	const points = figures.flatMap(({ value, growth }) =>
 		growth === undefined ? [] : [{ ...growth, value: Number.parseFloat(value), unit: unitOf(value) }],
 	);
-	writeFileSync(new URL("benchmarks.svg", DOCUMENTS), plotOf(points));
+	const bars = figures.flatMap(({ value, bar }) =>
+		bar === undefined ? [] : [{ ...bar, value: Number.parseFloat(value), unit: unitOf(value) }],
+	);
+	writeFileSync(new URL("benchmarks.svg", DOCUMENTS), plotOf(points, bars));
 }
 
 function unitOf(value: string): string {

@@ -135,17 +135,23 @@ async function feeds({ chain, core, edges: [edge] }: System): Promise<readonly F
 		const groups = await Promise.all(at.map(({ url }) => startSearchers(url, count)));
 		const accounts = benchAccounts(10_000 + (i + 1) * 1_000).slice(-news);
 		await fund(chain, accounts);
+		const before = edge.process.cpuMicros();
 		const sent = await share(core, accounts, pauseMs);
 		const told = await Promise.all(groups.map((group) => group.times(sent.size)));
+		const frame = (edge.process.cpuMicros() - before) / (sent.size * count);
 		for (const group of groups) await group.stop();
 		const [onEdge, onCore] = told as [Told, Told | undefined];
 		const after = (times: Told, which: 0 | 1) =>
 			ms(median([...sent].map(([hash, sentAt]) => (times.get(hash)?.[which] ?? Number.NaN) - sentAt)));
-		const growth = { chart: "the last searcher of an edge has it, by searchers", at: count };
 		const searchers = `${count.toLocaleString("en")} searchers`;
 		figures.push(
 			{ name: `${searchers} on an edge: the median has it after`, value: after(onEdge, 0) },
-			{ name: "  the last one", value: after(onEdge, 1), growth },
+			{ name: "  the last one", value: after(onEdge, 1) },
+			{
+				name: "  CPU time of the edge for each of them",
+				value: `${frame.toFixed(1)} µs`,
+				growth: { chart: "CPU of a frame, by searchers", at: count },
+			},
 		);
 		if (onCore === undefined) continue;
 		const later = [...sent.keys()].map(
@@ -187,7 +193,7 @@ async function manyEdges({ chain, core, databaseUrl }: System): Promise<readonly
 			figures.push({
 				name: `a shared transaction's CPU time in the core, ${count} ${count === 1 ? "edge" : "edges"}`,
 				value: `${micros.toFixed(0)} µs`,
-				growth: { chart: "a shared transaction in the core, by edges", at: count },
+				growth: { chart: "CPU of a disclosure in the core, by edges", at: count },
 			});
 		await fakes?.stop();
 	}
