@@ -29,7 +29,7 @@ const [WIDTH, HEIGHT] = [240, 170];
 const BOX = { left: 56, right: 204, top: 44, bottom: 144 };
 /** A bar's height, and the space from one to the next. */
 const [BAR, PITCH] = [12, 20];
-/** Where bars begin, and how long the longest is. */
+/** The left end of all bars, and the length of the longest. */
 const [BARS_LEFT, BARS_WIDTH] = [76, 104];
 
 /** The SVG's text. A chart of fewer than two points or bars is left out. */
