@@ -86,9 +86,10 @@ interface ClientQueue {
 }
 
 /**
- * If this many clients are known when a new one comes, the usage of all idle clients is forgotten.
+ * If this many clients are idle when a new one comes, the usage of all of them is forgotten. The
+ * others don't count: to search them in vain for each new client would block the event loop.
  */
-const MAX_CLIENTS = 4_096;
+const MAX_IDLE = 4_096;
 
 export class FairScheduler {
 	readonly #options: SchedulerOptions;
@@ -293,10 +294,8 @@ class ClientQueues {
 	}
 
 	#open(client: string): ClientQueue {
-		if (this.#byClient.size >= MAX_CLIENTS) {
-			for (const [key, { waiting, isInOrder }] of this.#byClient) {
-				if (waiting === 0 && !isInOrder) this.#byClient.delete(key);
-			}
+		if (this.#byClient.size - this.#order.length >= MAX_IDLE) {
+			for (const [key, { isInOrder }] of this.#byClient) if (!isInOrder) this.#byClient.delete(key);
 		}
 		const queue: ClientQueue = { client, jobs: [], waiting: 0, tag: this.#now, seq: 0, isInOrder: false };
 		this.#byClient.set(client, queue);

@@ -217,3 +217,21 @@ test("queued work may be dropped", async () => {
 	await settled();
 	assert.deepEqual(done, ["a1", "a2", "a4"]);
 });
+
+/** The CPU time in ms that it takes to queue a job of each of so many clients, three times. */
+function queueingMs(clients: number): number {
+	const before = process.cpuUsage();
+	for (let round = 0; round < 3; round++) {
+		const { scheduler } = new Fixture(1, Number.POSITIVE_INFINITY, () => false);
+		for (let i = 0; i < clients; i++) scheduler.enqueue({ client: `c${i}`, cost: 1 }, async () => {});
+	}
+	const { user, system } = process.cpuUsage(before);
+	return (user + system) / 1_000;
+}
+
+test("a new client is queued quickly, however many others have waiting jobs", () => {
+	queueingMs(4_000);
+	const [few, many] = [queueingMs(4_000), queueingMs(16_000)];
+	// To search them all for each new one would take a thousand times as long.
+	assert.ok(many < 100 * few, `${few} ms for 4,000, ${many} ms for 16,000`);
+});
