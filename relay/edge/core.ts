@@ -25,6 +25,7 @@ import {
 	LEAVE_MS,
 	NO_CORE,
 	NO_NEWS,
+	type SharedTransaction,
 	UNFOLLOW,
 } from "./messages.ts";
 import { ReportedTopics } from "./reportedTopics.ts";
@@ -33,12 +34,6 @@ import { ReportedTopics } from "./reportedTopics.ts";
 interface CoreMethod<Needs> {
 	readonly name: string;
 	readonly invoke: (params: readonly unknown[], context: CallContext, needs: Needs) => unknown;
-}
-
-interface SharedTransaction {
-	readonly hash: string;
-	/** The feed's result as JSON. It may be long, and is made when it is read. */
-	readonly text: string;
 }
 
 /** The core, if it is in this process. */
@@ -323,15 +318,19 @@ export class Core<Needs> {
 				if (this.#link === link) this.#startFeed(link);
 			});
 		};
-		// The transactions that were shared before come a page at a time.
-		const read = (isLast: unknown): void => {
-			if (isLast === true) feed.isComplete = true;
-			else link.ask(FEED_PAGE, [], read, again);
+		// The transactions that were shared before come a page at a time. Most of them are known if
+		// another relay became the core.
+		const ask = (wanted: readonly string[]): void => link.ask(FEED_PAGE, [wanted], read, again);
+		const read = (answer: unknown): void => {
+			const hashes = answer as readonly string[];
+			if (hashes.length === 0) feed.isComplete = true;
+			else ask(hashes.filter((hash) => !this.#isPublished(secret, hash)));
 		};
 		const started = (answer: unknown): void => {
 			const { news, isComplete } = answer as FeedStart;
 			feed.number = news;
-			read(isComplete);
+			if (isComplete) feed.isComplete = true;
+			else ask([]);
 		};
 		link.ask(FEED, [known], started, again);
 	}
@@ -435,6 +434,13 @@ export class Core<Needs> {
 		this.#published.set(one.hash, secret);
 		if (before !== undefined && (number === NO_NEWS || before !== secret)) return;
 		this.#dependencies.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(one.text));
+	}
+
+	/** Whether clients have received a transaction, which is now shared in the term of `secret`. */
+	#isPublished(secret: string, hash: string): boolean {
+		const isPublished = this.#published.has(hash);
+		if (isPublished) this.#published.set(hash, secret);
+		return isPublished;
 	}
 
 	#onNews(topic: string, text: string, standsNow = false): void {

@@ -37,6 +37,7 @@ import {
 	PIECE_CHARS,
 	RemoteContext,
 	resultMessage,
+	type SharedTransaction,
 	topicMessage,
 	UNFOLLOW,
 } from "./messages.ts";
@@ -55,8 +56,8 @@ export interface CoreService {
 	): unknown;
 	/** Follows a topic, see {@link FollowTopic}. */
 	readonly follow: FollowTopic;
-	/** The transactions that are shared now: hash, and the feed's result as JSON. */
-	shared(): Iterable<{ readonly hash: string; readonly text: string }>;
+	/** The transactions that are shared now. */
+	shared(): Iterable<SharedTransaction>;
 }
 
 interface EdgeServerDependencies {
@@ -77,6 +78,8 @@ const LATER_MS = 28_000;
 const KEPT_BYTES = 8 * 1024 * 1024;
 /** Bytes of a page of shared transactions, unless one has more. */
 const PAGE_BYTES = 256 * 1024;
+/** Hashes in the answer to a request for a page. */
+const LISTED = 256;
 const TEXT = { binary: false };
 
 /** All edges of the core. */
@@ -131,7 +134,6 @@ export class EdgeServer {
 				{ ...this.#dependencies, service },
 				{
 					missed: (since) => this.#missed(since),
-					all: () => this.#all(),
 					news: () => this.#news,
 					onClose: () => void this.#edges.delete(edge),
 				},
@@ -168,11 +170,6 @@ export class EdgeServer {
 		if (since === null || since > this.#news || since + 1 < first) return null;
 		return this.#kept.slice(since + 1 - first);
 	}
-
-	/** All transactions that are shared now. */
-	*#all(): Generator<Buffer> {
-		for (const { hash, text } of this.#service?.shared() ?? []) yield feedMessage(NO_NEWS, hash, text);
-	}
 }
 
 interface EdgeDependencies extends EdgeServerDependencies {
@@ -181,9 +178,8 @@ interface EdgeDependencies extends EdgeServerDependencies {
 
 /** The functions of the feed that an edge uses. */
 interface Feed {
-	/** See `#missed` and `#all` of {@link EdgeServer}. */
+	/** See `#missed` of {@link EdgeServer}. */
 	readonly missed: (since: number | null) => readonly Buffer[] | null;
-	readonly all: () => Iterator<Buffer>;
 	/** The number of the last news. */
 	readonly news: () => number;
 	readonly onClose: () => void;
@@ -207,8 +203,10 @@ class Edge {
 	readonly #acceptMs: number;
 	/** Whether the edge receives the feed's news. */
 	#isFed = false;
-	/** The shared transactions that the edge has still to read; null if there are none. */
-	#pages: Iterator<Buffer> | null = null;
+	/** The shared transactions whose hashes the edge has still to read; null if there are none. */
+	#unlisted: Iterator<SharedTransaction> | null = null;
+	/** Those whose hashes it has read. */
+	#listed: SharedTransaction[] = [];
 	/** Calls that are accepted and not answered. */
 	#inFlight = 0;
 	/** Ends the wait for the last answers on shutdown; null before. */
@@ -306,7 +304,7 @@ class Edge {
 		try {
 			if (this.#leaving !== null) throw NO_CORE;
 			if (method === FEED) this.#startFeed(id, (params[0] ?? null) as number | null);
-			else if (method === FEED_PAGE) this.#sendPage(id);
+			else if (method === FEED_PAGE) this.#sendPage(id, params[0] as readonly string[]);
 			else if (method === ANSWER_PIECE)
 				this.#answer(resultMessage(id, this.#nextPiece(Number(params[0])), 0));
 			else if (method === FOLLOW) this.#follow(id, String(params[0])).catch(fail);
@@ -339,7 +337,7 @@ class Edge {
 	#startFeed(id: number, since: number | null): void {
 		const missed = this.#feed.missed(since);
 		for (const message of missed ?? []) this.#write(message);
-		this.#pages = missed === null ? this.#feed.all() : null;
+		this.#unlisted = missed === null ? this.#dependencies.service.shared()[Symbol.iterator]() : null;
 		this.#isFed = true;
 		const start: FeedStart = { news: this.#feed.news(), isComplete: missed !== null };
 		this.#answer(resultMessage(id, start, 0));
@@ -348,20 +346,28 @@ class Edge {
 	}
 
 	/**
-	 * Sends the next page of shared transactions, and answers whether it was the last one. The edge
-	 * asks for the next one when it has read this one, so that a large feed neither blocks the
-	 * event loop nor fills the connection.
+	 * Sends a page of the listed transactions that the edge wants. Answers the hashes of the others
+	 * and of the next ones; none at the end. The edge asks for the next page when it has read this
+	 * one, so that a large feed neither blocks the event loop nor fills the connection.
 	 */
-	#sendPage(id: number): void {
-		for (let bytes = 0; this.#pages !== null && bytes < PAGE_BYTES; ) {
-			const { value, done } = this.#pages.next();
-			if (done === true) this.#pages = null;
-			else {
-				this.#write(value);
-				bytes += value.length;
-			}
+	#sendPage(id: number, wanted: readonly string[]): void {
+		const hashes = new Set(wanted);
+		const listed = this.#listed.filter(({ hash }) => hashes.has(hash));
+		for (let bytes = 0; bytes < PAGE_BYTES; ) {
+			const next = listed.shift();
+			if (next === undefined) break;
+			const message = feedMessage(NO_NEWS, next.hash, next.text);
+			this.#write(message);
+			bytes += message.length;
 		}
-		this.#answer(resultMessage(id, this.#pages === null, 0));
+		while (listed.length < LISTED) {
+			const next = this.#unlisted?.next();
+			if (next?.done !== false) break;
+			listed.push(next.value);
+		}
+		this.#listed = listed;
+		const left = listed.map(({ hash }) => hash);
+		this.#answer(resultMessage(id, left, 0));
 		this.#flush();
 	}
 

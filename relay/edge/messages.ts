@@ -58,9 +58,18 @@ export interface FeedStart {
 	readonly news: number;
 	/**
 	 * Whether the edge has received everything that it missed. If not, it must read all pages:
-	 * {@link FEED_PAGE} sends some transactions, and answers whether they were the last.
+	 * {@link FEED_PAGE} sends some of the transactions that the edge names, and answers with hashes,
+	 * of which the edge names those that its clients have not received. After the last page there
+	 * are none.
 	 */
 	readonly isComplete: boolean;
+}
+
+/** A transaction that searchers may see. */
+export interface SharedTransaction {
+	readonly hash: string;
+	/** The feed's result as JSON. It may be long, and is made when it is read. */
+	readonly text: string;
 }
 
 /**

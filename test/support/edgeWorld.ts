@@ -60,6 +60,8 @@ export async function startEdgeWorld() {
 	};
 	return {
 		chain,
+		/** The requests to the builder so far. */
+		sent: sink.count,
 		/** The URL of the relays' database. */
 		database,
 		/** Starts a relay without waiting until it is ready. */

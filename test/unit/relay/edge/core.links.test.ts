@@ -239,12 +239,17 @@ test("an edge that gives no sign, and one that talks nonsense, are cut off", asy
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** `count` shared transactions of `bytes` each. */
+/** `count` shared transactions of `bytes` each. `onRead` is called when one's text is read. */
 function* sharedOf(count: number, bytes: number, onRead: () => void = () => {}) {
 	for (let i = 0; i < count; i++) {
-		onRead();
 		const hash = `0x${String(i).padStart(64, "0")}`;
-		yield { hash, text: JSON.stringify({ hash, input: "f".repeat(bytes) }) };
+		yield {
+			hash,
+			get text() {
+				onRead();
+				return JSON.stringify({ hash, input: "f".repeat(bytes) });
+			},
+		};
 	}
 }
 
@@ -297,6 +302,33 @@ test("news that were missed are sent again up to 8 MiB; after more, all that is 
 		await until("it has what it missed", () => (isAllRead ? core.isFed : listener.results.length === count));
 		assert.equal(reads, isAllRead ? 2 : 1);
 	}
+});
+
+test("from the next core an edge reads only what its clients have not received", async (t) => {
+	let reads = 0;
+	const startWith = (count: number) =>
+		startCore(t, undefined, systemClock, () =>
+			sharedOf(count, 10, () => {
+				reads += 1;
+			}),
+		);
+	const first = await startWith(400);
+	const { core, hub } = await startEdge(t, first.holder);
+	const listener = new Listener();
+	hub.subscribe(listener, PENDING_TRANSACTIONS);
+	await until("the edge has what was shared before", () => core.isFed);
+	const [news] = [...sharedOf(401, 10)].slice(-1);
+	assert.ok(news !== undefined);
+	first.edges.shared(news.hash, news.text);
+	await until("it has the news", () => listener.results.length === 401);
+	const { holder } = await startWith(402);
+	const link = await CoreLink.open(holder, { ...core.linkEvents(holder), ...PATIENT });
+	assert.ok(link !== null);
+	t.after(() => link.close());
+	core.connect(link);
+	await until("it has what the next core shares", () => core.isFed);
+	await until("its clients have the last one", () => listener.results.length === 402);
+	assert.equal(reads, 401);
 });
 
 test("an edge that can't read the feed tries again, and is not ready until it has read it", async (t) => {
