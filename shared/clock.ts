@@ -122,8 +122,10 @@ export function settled(): Promise<void> {
 	return new Promise((resolve) => process.nextTick(resolve));
 }
 
-/** How long a loop over many items may block the event loop before it yields, in ms. */
+/** How long loops over many items may block the event loop before they yield, in ms. */
 export const SLICE_MS = 5;
+/** How long each of several loops may work in a turn that others have used up, in ms. */
+const LEAST_MS = 1;
 
 /**
  * Items that {@link inSlices} visits between two readings of the clock. One reading takes as long
@@ -131,9 +133,21 @@ export const SLICE_MS = 5;
  */
 const ITEMS_A_READING = 8;
 
+/** When the loops of this turn of the event loop began, in monotonic ms. */
+const turns = new WeakMap<Clock, number>();
+
+function turnOf(clock: Clock, now: number): number {
+	const known = turns.get(clock);
+	if (known !== undefined) return known;
+	turns.set(clock, now);
+	setImmediate(() => turns.delete(clock));
+	return now;
+}
+
 /**
  * Calls `visit` for each of `items`, including items added meanwhile, and yields to other work in
- * between. Resolves with its own working time in ms.
+ * between. Several loops share the time of a turn, also if one follows another. Resolves with its
+ * own working time in ms.
  */
 export async function inSlices<T>(
 	items: Iterable<T>,
@@ -141,17 +155,19 @@ export async function inSlices<T>(
 	visit: (item: T) => void,
 ): Promise<number> {
 	let begun = clock.monotonic();
+	let turn = turnOf(clock, begun);
 	let visited = 0;
 	let workedMs = 0;
 	for (const item of items) {
 		visit(item);
 		visited += 1;
 		if (visited % ITEMS_A_READING !== 0) continue;
-		const tookMs = clock.monotonic() - begun;
-		if (tookMs < SLICE_MS) continue;
-		workedMs += tookMs;
+		const now = clock.monotonic();
+		if (now - turn < SLICE_MS || now - begun < LEAST_MS) continue;
+		workedMs += now - begun;
 		await nextTurn();
 		begun = clock.monotonic();
+		turn = turnOf(clock, begun);
 	}
 	return workedMs + clock.monotonic() - begun;
 }
