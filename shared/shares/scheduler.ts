@@ -360,7 +360,8 @@ export class EventLoopQueue {
 	run(client: string, work: () => void): QueuedWork {
 		if (this.#began === null) {
 			this.#began = this.#clock.monotonic();
-			setImmediate(() => this.#next());
+			// The first immediate mostly runs in this turn, whose time this work may use up.
+			setImmediate(() => setImmediate(() => this.#next()));
 		}
 		if (this.#scheduler.waiting === 0 && this.#isTimeLeft()) {
 			work();
