@@ -223,6 +223,11 @@ const CHANGE_BYTES = 8_192;
 /** Minimum bytes that a longer file has beyond those that a write needs. */
 const RESERVE_BYTES = 1024 * 1024;
 const PAGE_BYTES = 4_096;
+/**
+ * Longer writes would get larger pages of the system's cache. All of such a page becomes memory of
+ * this process once LMDB reads a byte of it.
+ */
+const ZEROS = Buffer.alloc(64 * 1024);
 /** How long a check of the free space is valid. */
 const CHECK_MS = 100;
 const TRIAL_BYTES = 64 * 1024;
@@ -272,11 +277,13 @@ export class DiskRoom {
 	 */
 	async #lengthen(path: string, size: number, needed: number): Promise<number> {
 		const wanted = Math.ceil((needed + RESERVE_BYTES) / PAGE_BYTES) * PAGE_BYTES;
-		const zeros = Buffer.alloc(wanted - size);
 		let end = size;
 		const file = await openFile(path, "r+");
 		try {
-			while (end < wanted) end += (await file.write(zeros, 0, wanted - end, end)).bytesWritten;
+			while (end < wanted) {
+				const length = Math.min(ZEROS.length, wanted - end);
+				end += (await file.write(ZEROS, 0, length, end)).bytesWritten;
+			}
 		} catch (thrown) {
 			const isFull = (thrown as { code?: unknown }).code === "ENOSPC";
 			if (end < needed) throw isFull ? new DiskFullError(volumeIn(await statfs(this.#folder))) : thrown;

@@ -1,13 +1,53 @@
-// A full disk under LMDB: the writes that are not tried then, and the operator's messages.
+// The memory that LMDB's mapped file takes. A full disk under LMDB: the writes that are not tried
+// then, and the operator's messages.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { DiskRoom } from "../../../../shared/kv/lmdb.ts";
+import { DATA_FILE } from "../../../../shared/kv/dataFolder.ts";
+import { DiskRoom, openLmdb } from "../../../../shared/kv/lmdb.ts";
+
+const KIB = 1024;
+/** Large values, and how many are written at once, each with a small one. */
+const [VALUES, AT_ONCE, LARGE_BYTES, SMALL_BYTES] = [400, 5, 128 * KIB, 300];
+/** The part of the file that may be in memory: each small value's page, and 64 KiB around it. */
+const MAPPED_PART = 0.2;
+
+test("a store of large values takes little memory", {
+	skip: process.platform === "linux" ? false : "needs /proc",
+}, async () => {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-mapped-"));
+	const kv = await openLmdb(folder);
+	const [large, small] = [Buffer.alloc(LARGE_BYTES, 1), Buffer.alloc(SMALL_BYTES, 1)];
+	for (let n = 0; n < VALUES; n += AT_ONCE) {
+		const names = Array.from({ length: AT_ONCE }, (_, i) => String(n + i).padStart(3, "0"));
+		await kv.write(
+			names.flatMap((name) => [
+				{ key: `a/${name}`, value: large },
+				{ key: `b/${name}`, value: small },
+			]),
+		);
+	}
+	const part = mappedBytes(join(folder, DATA_FILE)) / statSync(join(folder, DATA_FILE)).size;
+	await kv.close();
+	rmSync(folder, { recursive: true });
+	assert.ok(part < MAPPED_PART, `${Math.round(100 * part)} % of the file`);
+});
+
+/**
+ * Memory that a mapped file takes in this process, in bytes.
+ * https://docs.kernel.org/filesystems/proc.html, `smaps`
+ */
+function mappedBytes(path: string): number {
+	const maps = readFileSync("/proc/self/smaps", "utf8").split(/\n(?=[0-9a-f]+-)/);
+	return maps
+		.filter((map) => map.split("\n", 1)[0]?.endsWith(path))
+		.reduce((sum, map) => sum + Number(/^Rss:\s+(\d+) kB$/m.exec(map)?.[1]) * KIB, 0);
+}
 
 // LMDB must not see a write fail: its error message overruns the heap.
 test("after a failed write nothing is written until a trial write succeeds", async () => {
