@@ -208,13 +208,15 @@ function nextStepOf(stage: string, error: StatusError): string | undefined {
 		: `raise the fee cap to ${cap} gwei, or wait until the base fee falls`;
 }
 
+/** As a decimal without an exponent, which wallets' fields for gwei do not accept. */
+const GWEI = new Intl.NumberFormat("en", { maximumSignificantDigits: 2, useGrouping: false });
+
 /**
  * In gwei: the base fee at the end of the relay's message, plus the maximum rise by one block (an
  * eighth).
  */
-function feeCapFor({ code, message }: StatusError): number | null {
+function feeCapFor({ code, message }: StatusError): string | null {
 	const [, baseFee] = /base fee (\d+)$/.exec(message) ?? [];
 	if (code !== "FEE_CAP_TOO_LOW" || baseFee === undefined) return null;
-	const gwei = Number(((BigInt(baseFee) * 9n) / 8n).toString()) / 1e9;
-	return Number(gwei.toPrecision(2));
+	return GWEI.format(Number((BigInt(baseFee) * 9n) / 8n) / 1e9);
 }

@@ -199,7 +199,8 @@ test("for a fee cap below the base fee, one that suffices for the next block too
 	const rows = [
 		[10_500_000_000n, "12"],
 		[50_000_000n, "0.056"],
-		[7n, "7e-9"],
+		[7n, "0.000000007"],
+		[1_234_000_000_000n, "1400"],
 	] as const;
 	for (const [baseFee, gwei] of rows) {
 		const error = feeProblem({ maxFeePerGas: 1n, maxFeePerBlobGas: null }, { baseFee, blobBaseFee: 1n });
