@@ -94,7 +94,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 					...placeOf(core),
 					slotMs: slots.ms,
 					fork: tip.next()?.fork.name ?? null,
-					recordsAt: config.BUILDERS.filter(hasRecords).map(({ name }) => name),
+					recordsAt: config.BUILDERS.filter(hasRecords),
 					isPublished: tip.next()?.published !== undefined,
 				});
 			},

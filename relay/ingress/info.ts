@@ -1,6 +1,7 @@
 // The JSON of `GET /info`: the relay's chain, how bids must pay, and its limits.
 
 import type { Build } from "../../shared/version.ts";
+import type { BuilderRow } from "../domain/builder.ts";
 import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 import { MAX_BUNDLE_TRANSACTIONS, MAX_UUID_LENGTH } from "./bundleRequests.ts";
 
@@ -30,8 +31,8 @@ export interface InfoFacts extends Build {
 	readonly slotMs: number;
 	/** The fork whose rules the next block has; null while no block is known. */
 	readonly fork: string | null;
-	/** Names of the builders at which bidders have records. */
-	readonly recordsAt: readonly string[];
+	/** The builders at which bidders have records. */
+	readonly recordsAt: readonly Pick<BuilderRow, "name" | "feeRecipients">[];
 	/**
 	 * Whether PREVRANDAO and the beacon root of the next block are known, so that simulations use
 	 * the real ones.
@@ -59,7 +60,8 @@ export function infoReport(settings: InfoSettings, facts: InfoFacts): unknown {
 		feeRecipient: settings.FEE_RECIPIENT ?? null,
 		pay: "block.coinbase",
 		bidding,
-		recordsAt: facts.recordsAt,
+		recordsAt: facts.recordsAt.map(({ name }) => name),
+		coinbases: Object.fromEntries(facts.recordsAt.map((row) => [row.name, row.feeRecipients])),
 		randomness: isPublished ? "real" : "random",
 		simulation,
 		refundPercent: settings.REFUND_PERCENT,
