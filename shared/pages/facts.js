@@ -1,18 +1,22 @@
-// The facts on the page of a transaction: its state, who can see it now, when it expires, the time
-// until the next block, its bids and its refund.
+// The facts on the page of a transaction: its verdict, state, steps and builders, who can see it
+// now, when it expires, the time until the next block, and what it cost and brought.
 
-import { element, ether, now, say } from "./common.js";
+import { amount, errorText } from "./amounts.js";
+import { element, now, say } from "./common.js";
 import { clockTime, counted, explorerLink, hasExplorer, link, span } from "./live.js";
+import { builderRows, isElsewhere, isLive, isMined, stepsOf, verdictOf } from "./path.js";
 
-const LIVE = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST", "HELD"];
-const GOOD = ["INCLUDED"];
-const BAD = ["SIMULATION_FAILED", "REVERTED", "EXPIRED", "DROPPED"];
-/** The journal's words for an upstream that has, or may have, the transaction. */
-const HOLDERS = ["has", "given", "unanswered", "lost"];
-
-export function isLive({ stage }) {
-	return stage !== undefined && LIVE.includes(stage);
-}
+const WORDS = { wait: "Wait", act: "Do this", done: "Done", lost: "Lost" };
+const CIRCLE = "M12 3a9 9 0 1 0 .01 0";
+/** The signs, as paths in a square of 24. */
+const SIGNS = {
+	wait: `${CIRCLE}M12 7v5l3.4 2`,
+	act: "M12 4 2.8 20h18.4zM12 10v4.6M12 17.3v.1",
+	done: `${CIRCLE}M8 12.3l2.8 2.8 5.4-5.7`,
+	lost: `${CIRCLE}M8.8 8.8l6.4 6.4m0-6.4-6.4 6.4`,
+};
+/** Read out behind a step's name. */
+const STEP_WORDS = { done: "done", now: "now", todo: "not yet", skipped: "left out", failed: "failed" };
 
 /** Shows `text` in the element, and hides it, or its row, where there is none. */
 function put(id, text, row = id) {
@@ -25,12 +29,17 @@ function nodes(id, children, row = id) {
 	element(id).replaceChildren(...children);
 }
 
-/** Draws all but what ticks. `life`, `journal`, `receipt`: null for none. */
-export function drawFacts({ record, life, journal, by, earlier, receipt }) {
-	drawState(record, { life, journal, by, earlier });
-	drawRefund(record, life);
-	drawCost(record, life, receipt);
-	const { blockNumber, transaction, shared, hash } = record;
+/**
+ * Draws all but what ticks. `life`, `journal`, `receipt`: null for none. `ownCancel`: the mined
+ * transaction by which the wallet cancelled it, or itself; `makers`: see builderRows.
+ */
+export function drawFacts(known) {
+	const { record, life, journal, by, makers, maker } = known;
+	drawState(known);
+	drawSum(known);
+	drawPath(stepsOf(record, known));
+	drawBuilders(builderRows(life, makers), maker, makers);
+	const { blockNumber, transaction, hash } = record;
 	const pending = isLive(record);
 	element("facts").hidden = false;
 	nodes("block", blockNumber == null ? [] : [explorerLink("block", String(blockNumber))], "row-block");
@@ -46,13 +55,73 @@ export function drawFacts({ record, life, journal, by, earlier, receipt }) {
 	}
 	put("nonce", transaction.nonce, "row-nonce");
 	put("bids", bidsText(record, pending), "row-bids");
-	put("shared", pending ? "" : shared ? "yes" : "no", "row-shared");
 	element("cancelling").hidden = !pending;
 	element("visibility").hidden = !pending;
 	if (!pending) return;
 	element("visible").replaceChildren(...visible(record, { life, journal, by }));
 	// The page shows the whole error of a failing simulation.
 	element("hidden-fields").hidden = transaction.from !== "";
+}
+
+/** Shows one of the verdicts and the state; a live region reads out what changes. */
+export function drawVerdict(verdict, state) {
+	element("status").dataset.verdict = verdict;
+	element("sign").setAttribute("d", SIGNS[verdict]);
+	if (element("verdict").textContent !== WORDS[verdict]) say("verdict", WORDS[verdict]);
+	if (element("state").textContent !== state) say("state", state);
+}
+
+function drawPath(steps) {
+	element("path").hidden = false;
+	element("path").replaceChildren(
+		...steps.map(({ name, state, note, at }) => {
+			const line = document.createElement("li");
+			line.className = state;
+			if (state === "now") line.setAttribute("aria-current", "step");
+			const title = document.createElement("strong");
+			title.textContent = name;
+			const time = at == null ? "" : clockTime(Date.parse(at));
+			line.append(title, small(`: ${STEP_WORDS[state]}`, "sr-only"));
+			for (const text of [note, time]) if (text) line.append(small(text, "soft"));
+			return line;
+		}),
+	);
+}
+
+function small(text, className) {
+	const part = document.createElement("span");
+	part.className = className;
+	part.textContent = text;
+	return part;
+}
+
+/** `maker`: the coinbase of the block that contains it, or null. */
+function drawBuilders(rows, maker, makers) {
+	element("delivered").hidden = rows.length === 0 && maker === null;
+	element("builder-table").hidden = rows.length === 0;
+	element("builders").replaceChildren(
+		...rows.map(({ name, sent, accepted, cancelled, made }) => {
+			const row = document.createElement("tr");
+			const head = document.createElement("th");
+			head.scope = "row";
+			head.textContent = name;
+			row.append(head, ...[sent, accepted, cancelled, made].map(cell));
+			return row;
+		}),
+	);
+	const names = makers?.length ? ` (${makers.join(", ")})` : ", whose builder is not known here";
+	nodes(
+		"maker",
+		maker === null ? [] : ["The block was made by ", explorerLink("address", maker), names, "."],
+	);
+}
+
+/** Its class is the word, for its colour. */
+function cell(text) {
+	const one = document.createElement("td");
+	one.className = text === "–" ? "none" : text.replace(/ .*/, "");
+	one.textContent = text;
+	return one;
 }
 
 /**
@@ -63,27 +132,59 @@ function bidsText({ status, shared, backruns }, pending) {
 	return shared || backruns > 0 ? String(backruns) : "";
 }
 
-function drawState(record, { life, journal, by, earlier }) {
+function drawState({ record, life, journal, by, earlier, ownCancel }) {
 	const { stage, state, reason, nextStep, exposed } = record;
-	const line = element("state");
-	line.textContent = state.charAt(0).toUpperCase() + state.slice(1);
-	line.className = `state ${GOOD.includes(stage) ? "good" : BAD.includes(stage) ? "bad" : ""}`;
-	put("reason", reason && `Why: ${reason}.`);
+	const isCancelled = stage === "CANCELLED" || ownCancel !== null;
+	drawVerdict(
+		verdictOf(record),
+		isCancelled ? "Cancelled by you" : state.charAt(0).toUpperCase() + state.slice(1),
+	);
+	// A refund's absence stands beside the sum.
+	put("reason", reason && !isCancelled && stage !== "INCLUDED" && `Why: ${errorText(reason)}.`);
 	put("next", nextStep && `What you can do: ${nextStep}.`);
 	put("exposed", exposed && `Note: ${exposed.message}.`);
 	put("carried", carriedText(journal, by));
+	nodes("linked", [...endText(record, life, ownCancel), ...linkedText(record, life, { earlier, ownCancel })]);
+}
+
+/** What became of a cancel. */
+function endText({ stage, hash, transaction }, life, ownCancel) {
+	if (ownCancel?.hash === hash) {
+		return [`This was your cancel: it used up nonce ${transaction.nonce} and did nothing else. `];
+	}
+	if (ownCancel !== null) {
+		const { blockNumber, receipt } = ownCancel;
+		const cost = amount(feeOf(receipt));
+		return [
+			"Your cancel ",
+			link(`/tx/${ownCancel.hash}?replaced=${hash}`, ownCancel.hash),
+			` is in block ${blockNumber}; it cost ${cost}. `,
+		];
+	}
+	const { builders = 0, summary } = life?.cancels ?? {};
+	if (stage === "CANCELLED") return builders > 0 ? [`It cost nothing; ${summary}. `] : ["It cost nothing. "];
+	const isUnheeded = isMined({ stage }) && life?.events.some(({ type }) => type === "cancelled");
+	return isUnheeded ? ["You cancelled it, but a builder had put it into a block already. "] : [];
+}
+
+function linkedText({ stage, hash }, life, { earlier, ownCancel }) {
+	const next = replacedBy(life);
 	const linked = [];
-	const next = life?.events.findLast(({ type }) => type === "replaced")?.by;
-	if (stage === "REPLACED" && next) {
-		linked.push("Replaced by ", link(`/tx/${next}?replaced=${record.hash}`, next), ". ");
+	if (stage === "REPLACED" && next !== null && ownCancel === null) {
+		linked.push("Replaced by ", link(`/tx/${next}?replaced=${hash}`, next), ". ");
 	}
 	if (earlier !== null) linked.push("It replaced ", link(`/tx/${earlier}`, earlier), ".");
-	nodes("linked", linked);
+	return linked;
+}
+
+/** The hash of its replacement, where the visitor may see that; else null. */
+export function replacedBy(life) {
+	return life?.events.findLast(({ type }) => type === "replaced")?.by ?? null;
 }
 
 /** The part of the fallback in this transaction; "" for none. */
 function carriedText(journal, by) {
-	const has = HOLDERS.includes(journal?.fallback ?? "");
+	const has = isElsewhere(journal, null);
 	if (by === "fallback") {
 		return "The relay is down: the fallback, another private relay, knows it, and tells this.";
 	}
@@ -93,31 +194,46 @@ function carriedText(journal, by) {
 	return has ? "The fallback, another private relay, has it, too." : "";
 }
 
-function drawRefund({ refundWei = "0" }, life) {
-	const isPaid = refundWei !== "0";
-	put("refund", isPaid ? ether(refundWei) : "", "refund-card");
-	const event = life?.events.findLast(({ type }) => type === "refunded");
-	const to = isPaid && event !== undefined ? ["paid to ", explorerLink("address", event.recipient)] : [];
-	nodes("refund-to", to);
-}
-
-/** The fee, the refund and the difference, once it is mined. */
-function drawCost({ refundWei = "0", refundRecipient, transaction }, life, receipt) {
+/** What it cost, what came back, and the difference, once it is mined. */
+function drawSum({ record, life, receipt }) {
+	const { refundWei = "0", refundRecipient, transaction } = record;
+	element("sum").hidden = !isMined(record);
+	if (!isMined(record)) return;
 	const fee = receipt === null ? null : feeOf(receipt);
 	const refund = BigInt(refundWei);
-	const isReverted = receipt?.status === "0x0";
-	put(
-		"fee",
-		fee === null ? "" : `${ether(fee)}${isReverted ? ", paid although it reverted" : ""}`,
-		"row-fee",
+	say("fee", fee === null ? "not known yet" : signed(-fee));
+	say("fee-note", receipt?.status === "0x0" ? "for gas, although it reverted" : "for gas");
+	const event = life?.events.findLast(({ type }) => type === "refunded");
+	const to = event?.recipient ?? refundRecipient ?? transaction.from;
+	// Without the relay's events nobody here knows of a refund.
+	const isKnown = life !== null || refund > 0n;
+	say("refund", refund > 0n ? signed(refund) : isKnown ? "nothing" : "not known");
+	element("refund").className = `amount ${refund > 0n ? "more" : ""}`;
+	element("refund-note").replaceChildren(
+		...(refund === 0n
+			? [isKnown ? noRefundText(event) : "only the relay knows it"]
+			: ["paid to ", explorerLink("address", to)]),
 	);
-	put("refunded", fee === null || refund === 0n ? "" : ether(refund), "row-refunded");
-	const to = life?.events.findLast(({ type }) => type === "refunded")?.recipient ?? refundRecipient;
 	// Somebody else's refund does not lower what the sender paid.
-	const isOwn = (to ?? transaction.from).toLowerCase() === transaction.from.toLowerCase();
-	const net = fee === null || refund === 0n || !isOwn ? null : refund - fee;
-	const netText = net === null ? "" : net < 0n ? `you paid ${ether(-net)}` : `you gained ${ether(net)}`;
-	put("net", netText, "row-net");
+	const isOwn = to.toLowerCase() === transaction.from.toLowerCase();
+	const net = fee === null ? null : (isOwn ? refund : 0n) - fee;
+	say("net", net === null ? "not known yet" : signed(net));
+	element("net").className = `amount ${net === null ? "" : net < 0n ? "less" : "more"}`;
+	say(
+		"net-note",
+		net === null ? "" : net < 0n ? (isKnown ? "you paid" : "you paid, without a refund") : "you gained",
+	);
+}
+
+function noRefundText(event) {
+	if (event !== undefined && event.owed === "0" && event.cost !== "0") {
+		return `paying it would have cost the builder ${amount(event.cost)}, which is more`;
+	}
+	return event === undefined ? "no searcher paid for it" : "the builder paid none";
+}
+
+function signed(wei) {
+	return wei > 0n ? `+${amount(wei)}` : amount(wei);
 }
 
 /** Wei that the sender paid for gas, for a blob transaction with its blobs' (EIP-4844). */
@@ -145,8 +261,8 @@ function visible({ shared, exposed, stage }, { life, journal, by }) {
 			"sender, recipient, amount and call data without the signature, to bid for the place behind it",
 		);
 	}
-	const isElsewhere = by === "fallback" || HOLDERS.includes(journal?.fallback ?? "");
-	if (isElsewhere) {
+	const elsewhere = isElsewhere(journal, by);
+	if (elsewhere) {
 		add("The fallback, another private relay, and its builders", "everything");
 	}
 	if (lines.length === 0) {
@@ -154,7 +270,7 @@ function visible({ shared, exposed, stage }, { life, journal, by }) {
 		line.textContent = "Nobody yet: it has not left this service.";
 		return [line];
 	}
-	if (!shared) add(isElsewhere ? "Our searchers" : "Searchers", "nothing");
+	if (!shared) add(elsewhere ? "Our searchers" : "Searchers", "nothing");
 	return lines;
 }
 
@@ -172,17 +288,23 @@ function builders(life) {
  */
 export function drawTimes({ record, life, journal, head, info }) {
 	const pending = isLive(record);
-	put("soon", pending && head !== null && info !== null ? soonText(head, info) : "", "row-soon");
+	const isDue = pending && head !== null && info !== null;
+	put("soon", isDue ? soonText(head, info) : "", "row-soon");
+	if (isDue) element("slot").value = 1 - msToBlock(head, info) / info.slotMs;
 	put("expires", pending ? expiryText({ record, life, journal, head, info }) : "", "row-expires");
 	const last = life?.events.at(-1)?.at ?? journal?.endedAt ?? journal?.receivedAt ?? record.rpc_timestamp;
 	const at = last === null || last === undefined ? null : Date.parse(last);
 	put("since", at === null ? "" : `Last news ${span(now() - at)} ago, at ${clockTime(at)}`);
 }
 
-function soonText({ number, timestamp }, { slotMs }) {
-	const ms = timestamp * 1000 + slotMs - now();
-	if (ms > 0) return `${number + 1}, in about ${span(ms)}`;
-	return `${number + 1}, was due ${span(-ms)} ago`;
+function msToBlock({ timestamp }, { slotMs }) {
+	return timestamp * 1000 + slotMs - now();
+}
+
+function soonText(head, info) {
+	const ms = msToBlock(head, info);
+	const next = `Block ${head.number + 1}`;
+	return ms > 0 ? `${next} in about ${span(ms)}` : `${next} was due ${span(-ms)} ago`;
 }
 
 function expiryText({ record, life, journal, head, info }) {

@@ -1,7 +1,7 @@
 // The life of a transaction, as lines with their times: the relay's events, and what boost's
-// journal knows beside them or instead of them; and what each builder answered.
+// journal knows beside them or instead of them.
 
-import { ether } from "./common.js";
+import { amount, errorText } from "./amounts.js";
 import { clockTime } from "./live.js";
 
 /** The text of each event; others are not listed. */
@@ -10,11 +10,11 @@ const EVENT_TEXTS = {
 	queued: () => "Waits for an earlier transaction of the sender",
 	ready: ({ block }) => `Its turn has come: it may go into block ${block}`,
 	simulated: () => "Simulated: it passes",
-	notSimulated: ({ error }) => `Sent unsimulated (${error?.message ?? error?.code})`,
-	simulationFailed: ({ error }) => `Simulated: it fails (${error?.message ?? error?.code})`,
+	notSimulated: ({ error }) => `Sent unsimulated (${wordsOf(error)})`,
+	simulationFailed: ({ error }) => `Simulated: it fails (${wordsOf(error)})`,
 	shared: () => "Shown to searchers, without its signature",
 	bundled: ({ block, bid }) =>
-		`Sent to builders for block ${block} with a bid behind it${bid === undefined ? "" : `: ${ether(bid)}`}`,
+		`Sent to builders for block ${block} with a bid behind it${bid === undefined ? "" : `: ${amount(bid)}`}`,
 	broadcast: ({ block }) => `Sent to builders for block ${block}`,
 	included: ({ block, reverted }) =>
 		reverted ? `Mined in block ${block}, and reverted` : `Mined in block ${block}`,
@@ -22,10 +22,10 @@ const EVENT_TEXTS = {
 	exposed: ({ block }) => `Public now: it was in block ${block}, which has left the chain`,
 	refunded: ({ paid, owed, cost }) =>
 		paid === "0" && owed === "0" && cost !== "0"
-			? `No refund: paying it would have cost ${ether(cost)}, which is more`
-			: `Refund paid: ${ether(paid)}`,
+			? `No refund: paying it would have cost ${amount(cost)}, which is more`
+			: `Refund paid: ${amount(paid)}`,
 	replaced: () => "Replaced by another transaction of the sender",
-	cancelled: () => "Cancelled",
+	cancelled: () => "Cancelled by its sender",
 	expired: () => "Expired",
 	dropped: () => "Dropped: another transaction with its nonce was mined",
 };
@@ -41,25 +41,25 @@ const FALLBACK_TEXTS = {
 const ENDINGS = {
 	mined: "Mined",
 	replaced: "Replaced by another transaction of the sender",
-	cancelled: "Cancelled",
+	cancelled: "Cancelled by its sender",
 	expired: "Expired",
 	dropped: "Dropped: another transaction with its nonce was mined",
 };
-const ANSWERS = {
-	accepted: "took it",
-	rejected: "rejected it",
-	failed: "could not be reached",
-	timeout: "did not answer",
-	unsent: "was not sent it",
-};
+
+function wordsOf(error) {
+	return errorText(error?.message ?? error?.code ?? "unknown");
+}
 
 /**
  * The lines, each a list item, by time. `life`: the relay's events, `journal`: boost's report; null
- * for none. `block`: the block that has it, or null.
+ * for none. `block`: the block that has it, or null. `isOwnCancel`: whether its replacement is a cancel.
  */
-export function lifeLines(life, journal, block) {
+export function lifeLines(life, journal, block, isOwnCancel) {
 	const own = (life?.events ?? []).flatMap((event) => {
-		const text = EVENT_TEXTS[event.type]?.(event);
+		const isCancel = isOwnCancel && event.type === "replaced";
+		const text = isCancel
+			? "Cancelled by another transaction of its sender"
+			: EVENT_TEXTS[event.type]?.(event);
 		return text === undefined ? [] : [{ at: Date.parse(event.at), text }];
 	});
 	const lines = [...own, ...journalLines(journal, life === null, block)];
@@ -102,21 +102,4 @@ function item({ at, text }) {
 	const line = document.createElement("li");
 	line.append(time, text);
 	return line;
-}
-
-/** The last answer of each builder that was sent it. */
-export function builderAnswers(life) {
-	const answers = new Map();
-	for (const { type, kind, builder, answer } of life?.events ?? []) {
-		if (type === "delivered" && kind !== "cancel") answers.set(builder, answer);
-	}
-	return answers;
-}
-
-export function builderLines(answers) {
-	return [...answers].map(([name, answer]) => {
-		const line = document.createElement("li");
-		line.textContent = `${name} ${ANSWERS[answer] ?? answer}`;
-		return line;
-	});
 }

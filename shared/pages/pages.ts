@@ -35,8 +35,8 @@ export const PAGE_HEADERS = {
 	...VARY_ACCEPT,
 };
 const ASSETS = [
-	...["style.css", "wallet.css", "icon.svg", "common.js", "live.js", "typed.js"],
-	...["home.js", "transaction.js", "facts.js", "life.js", "cancel.js", "refunds.js"],
+	...["style.css", "wallet.css", "transaction.css", "icon.svg", "common.js", "live.js", "typed.js"],
+	...["home.js", "transaction.js", "facts.js", "life.js", "path.js", "amounts.js", "cancel.js", "refunds.js"],
 	...["operator.js", "boostOperator.js", "relayOperator.js"],
 ];
 const TYPES: Readonly<Record<string, string>> = {

@@ -3,9 +3,10 @@
 
 import { cancel } from "./cancel.js";
 import { ask, call, element, get, repeat, say, walletButtons } from "./common.js";
-import { drawFacts, drawTimes, isLive } from "./facts.js";
-import { builderAnswers, builderLines, lifeLines } from "./life.js";
+import { drawFacts, drawTimes, drawVerdict, replacedBy } from "./facts.js";
+import { lifeLines } from "./life.js";
 import { copies, everySecond, explorerLink, hasExplorer, heard, watchSilence } from "./live.js";
+import { isLive, isOwnCancel } from "./path.js";
 
 const hash = (location.pathname.split("/")[2] ?? "").toLowerCase();
 const POLL_MS = 3_000;
@@ -13,11 +14,12 @@ const IS_BOOST = document.body.dataset.service === "boost";
 
 /**
  * The known facts: `record` and `by` of the status, the relay's events (`life`), boost's report
- * (`journal`), the node's `receipt`.
+ * (`journal`), the node's `receipt`; `maker`, the coinbase of its block, and the `makers` that use
+ * it; `ownCancel`: the hash, block and receipt of the wallet's own cancel.
  */
 const known = {
-	...{ record: null, by: null, life: null, journal: null, receipt: null },
-	...{ earlier: null, head: null, info: null },
+	...{ record: null, by: null, life: null, journal: null, receipt: null, maker: null, makers: null },
+	...{ ownCancel: null, earlier: null, head: null, info: null },
 };
 /** The journal does not have it: not asked again. */
 let isOutsideJournal = !IS_BOOST;
@@ -53,6 +55,7 @@ async function readAndShow() {
 	}
 	await readRecord();
 	await readReceipt();
+	known.ownCancel = await readOwnCancel().catch(() => known.ownCancel);
 	draw();
 }
 
@@ -69,25 +72,47 @@ async function readRecord() {
 async function readReceipt() {
 	const block = known.record.blockNumber ?? null;
 	if (block !== null && Number(known.receipt?.blockNumber) === block) return;
-	known.receipt = null;
+	Object.assign(known, { receipt: null, maker: null, makers: null });
 	if (block === null) return;
 	known.receipt = await call("eth_getTransactionReceipt", [hash]).catch(() => null);
+	const made = await call("eth_getBlockByNumber", [`0x${block.toString(16)}`, false]).catch(() => null);
+	known.maker = made?.miner ?? null;
+	known.makers = [];
+	if (known.maker === null) return;
+	await readInfo();
+	for (const [name, addresses] of Object.entries(known.info?.coinbases ?? {})) {
+		if (addresses.includes(known.maker.toLowerCase())) known.makers.push(name);
+	}
+}
+
+/**
+ * The wallet's own cancel, once a block contains it: before, its fields would tell a visitor what
+ * the user is doing. Null if there is none.
+ */
+async function readOwnCancel() {
+	const { record, life, earlier } = known;
+	const { from, to } = record.transaction;
+	const isItself = record.stage === "INCLUDED" && from === to;
+	const cancel = record.stage === "REPLACED" ? replacedBy(life) : isItself ? hash : null;
+	if (cancel === null) return null;
+	const receipt = await call("eth_getTransactionReceipt", [cancel]);
+	if (receipt === null) return null;
+	const transaction = await call("eth_getTransactionByHash", [cancel]);
+	const isOne = isOwnCancel(transaction, !isItself || earlier !== null);
+	return isOne ? { hash: cancel, blockNumber: Number(receipt.blockNumber), receipt } : null;
 }
 
 function draw() {
-	const { record, life, journal, by, earlier, receipt } = known;
-	const shown = JSON.stringify({ record, life, journal, by, earlier, receipt });
+	const { record, life, journal } = known;
+	const shown = JSON.stringify({ ...known, head: null, info: null });
 	if (shown === drawn) return;
 	drawn = shown;
 	element("unknown").hidden = true;
 	drawFacts(known);
 	tick();
-	const lines = lifeLines(life, journal, record.blockNumber ?? null);
+	const lines = lifeLines(life, journal, record.blockNumber ?? null, known.ownCancel !== null);
 	element("history").hidden = lines.length === 0;
 	element("life").replaceChildren(...lines);
-	const answers = builderAnswers(life);
-	element("delivered").hidden = answers.size === 0;
-	element("builders").replaceChildren(...builderLines(answers));
 }
 
 function tick() {
@@ -96,7 +121,10 @@ function tick() {
 
 /** `block`: the block of the chain that has it all the same, or null. */
 function drawUnknown(block) {
-	say("state", block === null ? "Not known here" : "Not sent through here");
+	drawVerdict(...(block === null ? ["act", "Not known here"] : ["done", "Not sent through here"]));
+	const next = block === null ? "What you can do: see below what to check." : `It is in block ${block}.`;
+	say("next", next);
+	element("next").hidden = false;
 	element("unknown").hidden = false;
 	say("check-url", location.origin);
 	const elsewhere = element("check-elsewhere");
@@ -124,14 +152,18 @@ async function readHead() {
 	if (known.record !== null && known.record.stage !== undefined && !isLive(known.record)) return;
 	const block = await call("eth_getBlockByNumber", ["latest", false]);
 	known.head = { number: Number(block.number), timestamp: Number(block.timestamp) };
-	if (known.info?.txTtlBlocks === undefined && (!IS_BOOST || known.by === "relay")) {
-		known.info = await get("/info").catch(() => known.info);
-	}
-	// While the relay is down, boost itself reports the length of a slot.
-	if (known.info === null && IS_BOOST) known.info = await get("/status").catch(() => null);
+	await readInfo();
 	tick();
 	const chain = await call("eth_chainId");
 	say("check-chain", `Is it on the right network? This is chain ${Number(chain)}.`);
+}
+
+/** What does not change, from the relay; while it is down, boost itself reports the length of a slot. */
+async function readInfo() {
+	if (known.info?.txTtlBlocks === undefined && (!IS_BOOST || known.by === "relay")) {
+		known.info = await get("/info").catch(() => known.info);
+	}
+	if (known.info === null && IS_BOOST) known.info = await get("/status").catch(() => null);
 }
 
 /** Refreshes the page at each event. If the stream fails, the polls go on. */

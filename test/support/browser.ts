@@ -7,7 +7,8 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Wallet } from "ethers";
 import { type Browser, chromium as engine } from "playwright-core";
@@ -164,7 +165,40 @@ export async function fits({ page }: Pick<OpenPage, "page">, name: string): Prom
 	assert.ok(width <= (page.viewportSize()?.width ?? 0), `${name} is ${width} wide`);
 	const { SCREENSHOTS } = process.env;
 	if (SCREENSHOTS === undefined) return;
-	await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+	const path = join(SCREENSHOTS, `${name}.png`);
+	// The documents keep a few; another folder gets all.
+	if (relative(DOCUMENTS, SCREENSHOTS) === "" && !existsSync(path)) return;
+	await page.screenshot({ path, fullPage: true });
+}
+
+const DOCUMENTS = fileURLToPath(new URL("../../docs/screenshots", import.meta.url));
+
+/** For what one page shows: a large screen and a phone, each in both colour schemes. */
+const WIDE_LOOKS: Looks = {
+	light: { width: 1440 },
+	"phone-dark": { width: 390, dark: true },
+	dark: { width: 1440, dark: true },
+	phone: { width: 390 },
+};
+
+/**
+ * Everybody can use the page as it is now, in each look, and it fits. In `npm test` the page that
+ * is the `nth` one of a test is checked in one look.
+ */
+export async function isRightInEveryLook(
+	{ page, violations }: Pick<OpenPage, "page" | "violations">,
+	name: string,
+	nth = 0,
+): Promise<void> {
+	const all = Object.entries(WIDE_LOOKS);
+	const turn = nth % all.length;
+	const looks = process.env.SCREENSHOTS === undefined ? sized(all.slice(turn, turn + 1), all) : all;
+	for (const [look, { width = 0, dark = false }] of looks) {
+		await page.emulateMedia({ colorScheme: dark ? "dark" : "light" });
+		await page.setViewportSize({ width, height: 900 });
+		await fits({ page }, `${name}-${look}`);
+		assert.deepEqual(await violations(), [], `${name} ${look}`);
+	}
 }
 
 /** The page is as everybody can use it, and asks nobody else. */

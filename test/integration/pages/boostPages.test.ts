@@ -147,7 +147,7 @@ it("what a wallet signs to cancel is made by the page and readable, whatever an 
 	const wallet = new Wallet(actor.account.keyHex);
 	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`, { wallet, onRequest });
 	await opened.page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
-	await opened.page.getByText("Cancelled", { exact: true }).waitFor();
+	await opened.page.getByText("Cancelled by you", { exact: true }).waitFor();
 	const { types, ...rest } = signed[0]?.[1] ?? assert.fail();
 	assert.deepEqual(types.Cancel, [{ name: "transaction", type: "bytes32" }]);
 	const domain = { name: "Leeward", version: "1", chainId: 31_337 };
@@ -283,7 +283,7 @@ it("a transaction that the fallback carries says so, and its life is shown from 
 		.waitFor();
 	await page
 		.locator("#soon")
-		.getByText(/^\d+, /)
+		.getByText(/^Block \d+ /)
 		.waitFor();
 	await line(page, "Taken by boost, and kept on its disk");
 	await line(page, "The fallback, another private relay, has taken it");

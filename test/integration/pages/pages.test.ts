@@ -51,8 +51,9 @@ it("follows a transaction from pending to its block and its refund", async () =>
 	await page.getByText("with a bid behind it").first().waitFor();
 	assert.equal(await page.locator("#block").textContent(), String(block));
 	await page.getByText(/^.*Refund paid: 0\.\d+ ETH$/).waitFor();
-	assert.match((await page.locator("#refund").textContent()) ?? "", /^0\.\d+ ETH$/);
-	assert.match((await page.locator("#builders").textContent()) ?? "", /dev took it/);
+	assert.match((await page.locator("#refund").textContent()) ?? "", /^\+0\.\d+ ETH$/);
+	const row = page.locator("#builders tr");
+	assert.deepEqual(await row.locator("th, td").allTextContents(), ["dev", String(block), "yes", "–", "yes"]);
 	assert.equal(await page.locator("#cancelling").isVisible(), false);
 	await isSound(opened);
 	await opened.close();
@@ -74,7 +75,7 @@ it("says why a transaction fails and what to do, and cancels it by its sender's 
 		.waitFor();
 	await isSound(opened);
 	await page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
-	await page.getByText("Cancelled", { exact: true }).waitFor();
+	await page.locator("#state").getByText("Cancelled by you", { exact: true }).waitFor();
 	assert.equal(await page.locator("#cancelling").isVisible(), false);
 	await isSound(opened);
 	await opened.close();

@@ -7,30 +7,21 @@ import { test } from "node:test";
 import type { Presence } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { TRANSITIONS } from "../../../../relay/domain/record.ts";
-import { LIVE_STAGES, STAGES } from "../../../../shared/ethereum/statusRecord.ts";
+import { LIVE_STAGES } from "../../../../shared/ethereum/statusRecord.ts";
 
 const textOf = (name: string): string =>
 	readFileSync(new URL(`../../../../shared/pages/${name}`, import.meta.url), "utf8");
-const FACTS = textOf("facts.js");
+const PATH = textOf("path.js");
 const LIFE = textOf("life.js");
 
 /** The texts of a list of the page. */
 function list(name: string): readonly string[] {
-	const [, inner = ""] = new RegExp(`^const ${name} = \\[(.*)\\];$`, "m").exec(FACTS) ?? [];
+	const [, inner = ""] = new RegExp(`^const ${name} = \\[(.*)\\];$`, "m").exec(PATH) ?? [];
 	return [...inner.matchAll(/"(\w+)"/g)].map(([, text = ""]) => text);
 }
 
 test("it takes for live what is live, and boost's own", () => {
 	assert.deepEqual(list("LIVE"), [...LIVE_STAGES, "HELD"]);
-});
-
-test("good and bad are stages", () => {
-	const named = [...list("GOOD"), ...list("BAD")];
-	assert.ok(named.length > 0);
-	assert.deepEqual(
-		named.filter((stage) => !STAGES.some((one) => one === stage)),
-		[],
-	);
 });
 
 test("its events are events", () => {
