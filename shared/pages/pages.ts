@@ -36,7 +36,17 @@ export const PAGE_HEADERS = {
 };
 const ASSETS = [
 	...["style.css", "wallet.css", "transaction.css", "icon.svg", "common.js", "live.js", "typed.js"],
-	...["home.js", "transaction.js", "facts.js", "life.js", "path.js", "amounts.js", "cancel.js", "refunds.js"],
+	...[
+		"home.js",
+		"transaction.js",
+		"facts.js",
+		"life.js",
+		"path.js",
+		"amounts.js",
+		"cancel.js",
+		"refunds.js",
+		"groups.js",
+	],
 	...["operator.js", "boostOperator.js", "relayOperator.js"],
 ];
 const TYPES: Readonly<Record<string, string>> = {

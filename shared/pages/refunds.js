@@ -1,7 +1,9 @@
-// The refunds of the wallet's account: asked for with its signature, shown as a table, and saved as
-// CSV.
+// The refunds of the wallet's account: asked for with its signature, shown by month and one by one,
+// and saved as CSV.
 
-import { element, ether, get, now, say, walletButtons } from "./common.js";
+import { amount } from "./amounts.js";
+import { call, element, ether, get, now, say, walletButtons } from "./common.js";
+import { groups } from "./groups.js";
 import { signTyped } from "./typed.js";
 
 /** How long what the wallet signs is good for, in seconds. */
@@ -13,6 +15,8 @@ const READ = [
 	{ name: "scope", type: "string" },
 	{ name: "until", type: "uint256" },
 ];
+/** The columns of a refund, which stand before its fields on a phone. */
+const NAMES = ["Block", "Transaction", "Paid", "Owed", "From", "To"];
 /** The relay's name that the user knows: the page's host, and another one once it was shown. */
 let known = location.host;
 /** How the refunds on the page were asked for. */
@@ -62,7 +66,9 @@ async function show(provider) {
 		say("told", `Your wallet asks you to sign: refunds at ${relay}, for an hour.`);
 		question = await sign(provider, relay);
 		const answers = await parts(question, "application/json", (_, text) => JSON.parse(text).next);
-		draw(answers.map((text) => JSON.parse(text)));
+		const pages = answers.map((text) => JSON.parse(text));
+		draw(pages);
+		await drawMonths(pages.flatMap(({ refunds }) => refunds));
 	} catch (fault) {
 		say("told", `Not shown: ${fault.message}`);
 	}
@@ -82,16 +88,57 @@ function draw(pages) {
 	element("list").hidden = refunds.length === 0;
 }
 
+/** One line for each month, the latest first. Without the blocks' times there are none. */
+async function drawMonths(refunds) {
+	const months = await groups(refunds, ({ block }) => monthOf(block)).catch(() => []);
+	element("months").hidden = months.length === 0;
+	element("each").open = months.length === 0;
+	const sums = months.map(([month, ofMonth]) => {
+		const sum = (name) => ofMonth.reduce((all, refund) => all + BigInt(refund[name]), 0n);
+		return { month, count: ofMonth.length, paid: sum("wei"), owed: sum("owed") };
+	});
+	const most = Math.max(1, ...sums.map(({ paid }) => Number(paid)));
+	element("month-rows").replaceChildren(
+		...sums.map(({ month, count, paid, owed }) => {
+			const bar = document.createElement("span");
+			bar.className = "bar";
+			bar.style.width = `${(Number(paid) / most) * 100}%`;
+			const name = document.createElement("th");
+			name.scope = "row";
+			name.append(month);
+			return rowOf(name, ...cells([count, [amount(paid), bar], amount(owed)]));
+		}),
+	);
+}
+
+async function monthOf(block) {
+	const { timestamp } = await call("eth_getBlockByNumber", [`0x${block.toString(16)}`, false]);
+	return new Date(Number(timestamp) * 1000).toLocaleDateString([], { month: "short", year: "numeric" });
+}
+
 function line({ block, hash, wei, owed, recipient, payer }) {
-	const row = document.createElement("tr");
 	const link = document.createElement("a");
 	link.href = `/tx/${hash}`;
 	link.append(shortened(hash));
-	for (const content of [block, link, ether(wei), ether(owed), shortened(payer), shortened(recipient)]) {
+	const contents = [block, link, ether(wei), ether(owed), shortened(payer), shortened(recipient)];
+	const row = rowOf(...cells(contents));
+	NAMES.forEach((name, i) => {
+		row.children[i].dataset.name = name;
+	});
+	return row;
+}
+
+function cells(contents) {
+	return contents.map((content) => {
 		const cell = document.createElement("td");
-		cell.append(content);
-		row.append(cell);
-	}
+		cell.append(...[content].flat());
+		return cell;
+	});
+}
+
+function rowOf(...children) {
+	const row = document.createElement("tr");
+	row.append(...children);
 	return row;
 }
 

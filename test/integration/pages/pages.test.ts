@@ -8,7 +8,15 @@ import { formatEther, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { QUIET } from "../../support/boostFixture.ts";
-import { fits, isSound, logIn, openPage, startBrowser, type TypedData } from "../../support/browser.ts";
+import {
+	fits,
+	isRightInEveryLook,
+	isSound,
+	logIn,
+	openPage,
+	startBrowser,
+	type TypedData,
+} from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
 import { isEdge } from "../../support/engine.ts";
@@ -21,6 +29,13 @@ interface Totals {
 	readonly transactions: number;
 	readonly refundedWei: string;
 	readonly lastDay: { readonly transactions: number };
+}
+
+/** A call of a page to the server. */
+interface WireCall {
+	readonly id: number;
+	readonly method: string;
+	readonly params: readonly unknown[];
 }
 
 let browser: Browser;
@@ -118,15 +133,19 @@ it("shows the refunds of an account to its wallet alone, and saves them as CSV",
 	const ahead = Number(message.until) - Date.now() / 1_000;
 	assert.ok(ahead > 3_500 && ahead < 3_700, `an hour: ${ahead} s`);
 	assert.equal(await page.locator("#paid").textContent(), `${formatEther(String(paid))} ETH`);
-	const cells = await page.locator("#rows tr td").allTextContents();
-	assert.deepEqual(cells.slice(0, 3), [
+	const one = await page.locator("#rows tr td").allTextContents();
+	assert.deepEqual(one.slice(0, 3), [
 		String(block),
 		`${target.hash.slice(0, 6)}…${target.hash.slice(-4)}`,
 		`${formatEther(String(paid))} ETH`,
 	]);
+	const month = page.locator("#month-rows tr");
+	const cells = await month.locator("th, td").allTextContents();
+	assert.match(cells.join("|"), /^[A-Z][a-z]{2} \d{4}\|1\|0\.00\d+ ETH\|0\.00\d+ ETH$/);
 	await isSound(home);
 	await fits(home, "refunds-light");
 	await page.setViewportSize({ width: 390, height: 800 });
+	await page.getByText("Each refund").click();
 	await isSound(home);
 	await fits(home, "refunds-phone");
 	const [download] = await Promise.all([
@@ -147,6 +166,58 @@ it("shows the refunds of an account to its wallet alone, and saves them as CSV",
 	await other.page.getByText(refusal).waitFor();
 	assert.equal(await other.page.locator("#found").isVisible(), false);
 	await other.close();
+});
+
+it("shows all columns of the refunds on a phone, with all eighteen decimals, and a line for each month", async () => {
+	const hash = `0x${"ab".repeat(32)}`;
+	const address = `0x${"cd".repeat(20)}`;
+	const refund = { hash, recipient: address, payer: address };
+	/** By block: the time, and the wei that was paid. */
+	const paid = [
+		[30, "2026-11-20", "123456789012345678901"],
+		[21, "2026-10-20", "7"],
+		[20, "2026-10-02", "50000000000000000000"],
+		[10, "2026-07-20", "9025058700000001"],
+	] as const;
+	const refunds = paid.map(([block, , wei]) => ({ ...refund, block, wei, owed: wei, paid: wei }));
+	const [, , wei] = paid[0];
+	const all = { address, since: "2026-01-01T00:00:00.000Z", owed: wei, paid: wei, next: null, refunds };
+	const wallet = new Wallet(`0x${"7".repeat(64)}`);
+	const answers = { [`/refunds/${wallet.address.toLowerCase()}`]: all };
+	const opened = await openPage(browser, `${url}/refunds`, { wallet, answers, width: 390 });
+	const { page } = opened;
+	await page.route(`${url}/`, (route) => {
+		const { id, method, params } = route.request().postDataJSON() as WireCall;
+		const [, day = ""] = paid.find(([block]) => block === Number(params[0])) ?? [];
+		if (method !== "eth_getBlockByNumber" || day === "") return route.continue();
+		const timestamp = `0x${(Date.parse(`${day}T12:00:00Z`) / 1000).toString(16)}`;
+		return route.fulfill({ json: { jsonrpc: "2.0", id, result: { timestamp } } });
+	});
+	await page.getByRole("button", { name: "Show with Test Wallet" }).click();
+	await page.locator("#month-rows tr").first().waitFor();
+	const months = await page
+		.locator("#month-rows tr")
+		.evaluateAll((rows) => rows.map(({ textContent }) => textContent));
+	assert.deepEqual(months, [
+		"Nov 20261123.46 ETH123.46 ETH",
+		"Oct 2026250 ETH50 ETH",
+		"Jul 202610.0090251 ETH0.0090251 ETH",
+	]);
+	await page.getByText("Each refund").click();
+	assert.equal(await page.locator("#rows tr").count(), paid.length);
+	const cut = await page.evaluate(
+		`[...document.querySelectorAll("td, dd, th")].filter((one) => {
+			const { right, width } = one.getBoundingClientRect();
+			return width > 0 && (right > innerWidth || one.scrollWidth > one.clientWidth + 1);
+		}).map(({ textContent }) => textContent)`,
+	);
+	assert.deepEqual(cut, []);
+	assert.equal(
+		await page.locator("#rows td[data-name=Paid]").first().textContent(),
+		"123.456789012345678901 ETH",
+	);
+	await isRightInEveryLook(opened, "refunds-many");
+	await opened.close();
 });
 
 it("a wallet signs for refunds only what the page has shown: no other relay's name unasked, and no other chain", async () => {
