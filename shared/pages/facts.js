@@ -15,6 +15,8 @@ const SIGNS = {
 	done: `${CIRCLE}M8 12.3l2.8 2.8 5.4-5.7`,
 	lost: `${CIRCLE}M8.8 8.8l6.4 6.4m0-6.4-6.4 6.4`,
 };
+/** Without the relay's events. */
+const UNSEEN = "without the relay, no refunds are seen here";
 /** Read out behind a step's name. */
 const STEP_WORDS = { done: "done", now: "now", todo: "not yet", skipped: "left out", failed: "failed" };
 
@@ -143,7 +145,7 @@ function drawState({ record, life, journal, by, earlier, ownCancel }) {
 	put("reason", reason && !isCancelled && stage !== "INCLUDED" && `Why: ${errorText(reason)}.`);
 	put("next", nextStep && `What you can do: ${nextStep}.`);
 	put("exposed", exposed && `Note: ${exposed.message}.`);
-	put("carried", carriedText(journal, by));
+	put("carried", carriedText(record, journal, by));
 	nodes("linked", [...endText(record, life, ownCancel), ...linkedText(record, life, { earlier, ownCancel })]);
 }
 
@@ -183,10 +185,13 @@ export function replacedBy(life) {
 }
 
 /** The part of the fallback in this transaction; "" for none. */
-function carriedText(journal, by) {
+function carriedText(record, journal, by) {
 	const has = isElsewhere(journal, null);
 	if (by === "fallback") {
 		return "The relay is down: the fallback, another private relay, knows it, and tells this.";
+	}
+	if (by === "journal" && has && isMined(record)) {
+		return "The fallback, another private relay, carried it: our searchers were not shown it there.";
 	}
 	if (by === "journal" && has) {
 		return "The fallback, another private relay, carries it: its builders and its rules hold. Our searchers are not shown it there, so no refund of ours comes of it.";
@@ -210,9 +215,7 @@ function drawSum({ record, life, receipt }) {
 	say("refund", refund > 0n ? signed(refund) : isKnown ? "nothing" : "not known");
 	element("refund").className = `amount ${refund > 0n ? "more" : ""}`;
 	element("refund-note").replaceChildren(
-		...(refund === 0n
-			? [isKnown ? noRefundText(event) : "only the relay knows it"]
-			: ["paid to ", explorerLink("address", to)]),
+		...(refund === 0n ? [isKnown ? noRefundText(event) : UNSEEN] : ["paid to ", explorerLink("address", to)]),
 	);
 	// Somebody else's refund does not lower what the sender paid.
 	const isOwn = to.toLowerCase() === transaction.from.toLowerCase();

@@ -9,6 +9,7 @@ import type { Browser, Page } from "playwright-core";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import {
 	fits,
+	isRightInEveryLook,
 	isSound,
 	LOOKS,
 	logIn,
@@ -277,6 +278,7 @@ it("a transaction that the fallback carries says so, and its life is shown from 
 		.waitFor();
 	await page.getByText("The fallback, another private relay, and its builders: everything").waitFor();
 	await page.getByText("Our searchers: nothing").waitFor();
+	await page.locator("#verdict").getByText("Wait", { exact: true }).waitFor();
 	await page
 		.locator("#expires")
 		.getByText(/^at about \d\d:\d\d:\d\d, in \d+ /)
@@ -288,6 +290,7 @@ it("a transaction that the fallback carries says so, and its life is shown from 
 	await line(page, "Taken by boost, and kept on its disk");
 	await line(page, "The fallback, another private relay, has taken it");
 	await isSoundInAnOutage(opened);
+	await isRightInEveryLook(opened, "state-fallback");
 	await users.system.builder.buildBlock();
 	const block = await users.head();
 	await page.getByText("Included", { exact: true }).waitFor();
@@ -296,6 +299,7 @@ it("a transaction that the fallback carries says so, and its life is shown from 
 	await line(page, "The fallback, another private relay, has taken it");
 	assert.equal(await page.locator("#visibility").isVisible(), false);
 	await isSoundInAnOutage(opened);
+	await isRightInEveryLook(opened, "state-fallback-mined", 1);
 	await opened.close();
 });
 

@@ -218,8 +218,33 @@ it("which builders have a shared one behind a hidden one is not told", async () 
 	await seen
 		.getByText("Builders: everything; the page does not show which ones have it", { exact: true })
 		.waitFor();
+	assert.equal(await opened.page.locator("#delivered").isVisible(), false);
 	await isSound(opened);
 	await opened.close();
+});
+
+it("that a replacement is the wallet's own cancel is told once it is mined, and public", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const first = actor.sign();
+	const fees = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+	const cancel = actor.sign({ ...fees, to: actor.address, value: 1n });
+	await fixture.submit("/fast", first);
+	await fixture.submit("/fast", cancel);
+	await fixture.waitUntilSent(cancel);
+	const { page, close } = await open(first.hash);
+	const state = page.locator("#state");
+	await page.getByText(`Replaced by ${cancel.hash}.`).waitFor();
+	assert.equal(await state.textContent(), "Replaced");
+	const block = await fixture.system.nextBlock();
+	await state.getByText("Cancelled by you", { exact: true }).waitFor();
+	await page.getByText(`Your cancel ${cancel.hash} is in block ${block}; it cost`).waitFor();
+	// From there, the cancel's page knows that it replaced another one, and of the amount.
+	await page.getByRole("link", { name: cancel.hash }).click();
+	await state.getByText("Cancelled by you", { exact: true }).waitFor();
+	await page.goto(`${url}/tx/${cancel.hash}`);
+	await state.getByText("Included", { exact: true }).waitFor();
+	await close();
 });
 
 it("one that was replaced leads to what replaced it, and that leads back for who came from there", async () => {

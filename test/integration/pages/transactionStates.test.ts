@@ -298,6 +298,29 @@ for (const [nth, { name, verdict, state, steps, says, make }] of STATES.entries(
 	});
 }
 
+it("loads less than 150 KB, and nothing from elsewhere", async () => {
+	const { tx } = await submitted();
+	await fixture.waitUntilSent(tx, { builders: ["dev"] });
+	await fixture.system.nextBlock();
+	await fixture.reaches(tx, "INCLUDED");
+	const { url } = fixture.system.client;
+	const { page, faults, close } = await openPage(browser, `${url}/`);
+	for (const [path, last] of [
+		[`/tx/${tx.hash}`, "#net"],
+		["/refunds", ".no-wallet"],
+	] as const) {
+		await page.goto(`${url}${path}`);
+		await page.locator(last).waitFor();
+		const sizes = (await page.evaluate(
+			"performance.getEntries().map(({ decodedBodySize = 0 }) => decodedBodySize)",
+		)) as number[];
+		const bytes = sizes.reduce((sum, size) => sum + size, 0);
+		assert.ok(bytes > 10_000 && bytes < 150_000, `${path}: ${bytes} bytes`);
+	}
+	assert.deepEqual(faults, []);
+	await close();
+});
+
 async function stepsOf(page: Page): Promise<string> {
 	const classes = await page.evaluate(
 		"[...document.querySelectorAll('#path li')].map(({ className }) => className).join(' ')",
