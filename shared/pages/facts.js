@@ -149,7 +149,7 @@ function drawState({ record, life, journal, by, earlier, ownCancel }) {
 	nodes("linked", [...endText(record, life, ownCancel), ...linkedText(record, life, { earlier, ownCancel })]);
 }
 
-/** What became of a cancel. */
+/** The outcome of a cancel. */
 function endText({ stage, hash, transaction }, life, ownCancel) {
 	if (ownCancel?.hash === hash) {
 		return [`This was your cancel: it used up nonce ${transaction.nonce} and did nothing else. `];
@@ -199,7 +199,7 @@ function carriedText(record, journal, by) {
 	return has ? "The fallback, another private relay, has it, too." : "";
 }
 
-/** What it cost, what came back, and the difference, once it is mined. */
+/** Cost, refund and difference, once it is mined. */
 function drawSum({ record, life, receipt }) {
 	const { refundWei = "0", refundRecipient, transaction } = record;
 	element("sum").hidden = !isMined(record);

@@ -1,4 +1,4 @@
-// Groups what is sorted, and reads few keys of many items. Pure.
+// Groups sorted items, and reads few of their keys. Pure.
 
 /**
  * `[key, items]` for each run of `items` with one key. `keyOf` may be slow. The items are sorted by

@@ -1,9 +1,9 @@
-// Where a transaction stands: one word for its user, the steps of its path, and a row for each
+// The standing of a transaction: one word for its user, the steps of its path, and a row for each
 // builder. Pure: it is drawn elsewhere.
 
 const LIVE = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST", "HELD"];
 const MINED = ["INCLUDED", "REVERTED"];
-/** What an end means for its user: `done` for what the user wanted, `lost` for the rest. */
+/** The verdict of each end: `done` as the user wanted, else `lost`. */
 const ENDS = {
 	...{ INCLUDED: "done", REVERTED: "lost", REPLACED: "done", CANCELLED: "done" },
 	...{ EXPIRED: "lost", DROPPED: "lost" },

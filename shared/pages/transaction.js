@@ -158,7 +158,7 @@ async function readHead() {
 	say("check-chain", `Is it on the right network? This is chain ${Number(chain)}.`);
 }
 
-/** What does not change, from the relay; while it is down, boost itself reports the length of a slot. */
+/** The relay's constants. While it is down, boost itself reports the length of a slot. */
 async function readInfo() {
 	if (known.info?.txTtlBlocks === undefined && (!IS_BOOST || known.by === "relay")) {
 		known.info = await get("/info").catch(() => known.info);

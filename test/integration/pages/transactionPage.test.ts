@@ -223,7 +223,7 @@ it("which builders have a shared one behind a hidden one is not told", async () 
 	await opened.close();
 });
 
-it("that a replacement is the wallet's own cancel is told once it is mined, and public", async () => {
+it("calls a replacement the wallet's own cancel once it is mined, and public", async () => {
 	const actor = await fixture.actor();
 	await fixture.passBlock();
 	const first = actor.sign();

@@ -265,7 +265,7 @@ const STATES: readonly State[] = [
 		verdict: "Do this",
 		state: "Not known here",
 		steps: "",
-		says: "What to check",
+		says: "What you can do: see below what to check.",
 		make: async () => `0x${"ab".repeat(32)}`,
 	},
 	{
@@ -285,7 +285,7 @@ const STATES: readonly State[] = [
 ];
 
 for (const [nth, { name, verdict, state, steps, says, make }] of STATES.entries()) {
-	it(`tells at one look: ${name}`, async () => {
+	it(`shows at one look: ${name}`, async () => {
 		const hash = await make();
 		const { page } = opened;
 		await page.goto(`${fixture.system.client.url}/tx/${hash}`);

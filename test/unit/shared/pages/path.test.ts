@@ -1,5 +1,5 @@
-// Where a transaction stands, by its stage and its events: the verdict, the steps of its path, the
-// rows of its builders, and what counts as a wallet's own cancel.
+// The standing of a transaction, by its stage and its events: the verdict, the steps of its path,
+// the rows of its builders, and the form of a wallet's own cancel.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
