@@ -35,6 +35,7 @@ import { readVerifier } from "./ingress/readSignatures.ts";
 import { createReceiptWaits } from "./ingress/receiptWaits.ts";
 import { recordRoutes } from "./ingress/routes.ts";
 import { DIGEST_LIMITS, SignedDigests } from "./ingress/signedDigests.ts";
+import { signedReceipts } from "./ingress/signedReceipts.ts";
 import { createTopics } from "./ingress/topics.ts";
 import { FIGURES_LIMITS } from "./market/figures.ts";
 import { SearcherMarket } from "./market/market.ts";
@@ -255,11 +256,19 @@ export async function makeCore(
 	});
 	const check = coreChecks({ kv, transactions, deliveries });
 	const verifyRead = readVerifier({ chainId: rules.chainId, name: config.PUBLIC_URL?.host ?? null, clock });
+	const { receiptOf, signer: receiptSigner } = signedReceipts(
+		{
+			...{ chainId: rules.chainId, key: signingKey },
+			...{ refundPercent: config.REFUND_PERCENT, cancelPolicy: config.CANCEL_POLICY },
+		},
+		{ builders: fanout, market, transactions },
+	);
 	const needs: CoreNeeds = {
 		chainId: rules.chainId,
 		pipeline,
 		pending: transactions.pool,
 		records: transactions,
+		receiptOf,
 		statusView: statusReport,
 		receipts,
 		market,
@@ -271,7 +280,7 @@ export async function makeCore(
 			known: transactions,
 			behind: new ReadsBehind({ node: edge.reads, tip, feeRecipientOf, clock }),
 		}),
-		facts: () => ({ bidding: market.isOpen, simulation: abilities.report }),
+		facts: () => ({ bidding: market.isOpen, simulation: abilities.report, receiptSigner }),
 		check,
 		state: coreState({
 			...{ kv, transactions, deliveries, fanout, market, abilities, edges, check, lastWrite },

@@ -156,7 +156,9 @@ async function askShared(core: EdgeModules["core"], hash: string): Promise<Decod
 }
 
 /** The core's part of `GET /info`; unknown values if no core answers. */
-async function coreFacts(core: EdgeModules["core"]): Promise<Pick<InfoFacts, "bidding" | "simulation">> {
+async function coreFacts(
+	core: EdgeModules["core"],
+): Promise<Pick<InfoFacts, "bidding" | "simulation" | "receiptSigner">> {
 	if (core.local === null && core.remote === null) return UNKNOWN_FACTS;
 	try {
 		return (await core.run(core_facts, [], OWN_CALL)) as CoreFacts;
@@ -166,7 +168,7 @@ async function coreFacts(core: EdgeModules["core"]): Promise<Pick<InfoFacts, "bi
 	}
 }
 
-const UNKNOWN_FACTS = { bidding: null, simulation: null };
+const UNKNOWN_FACTS = { bidding: null, simulation: null, receiptSigner: null };
 
 /** The relay's ports and the limits of incoming connections and requests. */
 export function serverOptionsOf(config: RelayConfig): PublicServerOptions {

@@ -178,6 +178,7 @@ export const RELAY_ONLY: ReadonlyMap<string, RelayMethod> = new Map(
 		eth_accounts: LIGHT,
 		service_client: LIGHT,
 		service_transactionStatuses: HEAVY,
+		service_receipt: HEAVY,
 		service_bundles: HEAVY,
 		service_searcherStats: HEAVY,
 		flashbots_getBundleStatsV2: LIGHT,

@@ -160,7 +160,7 @@ export class Fanout {
 	}
 
 	/** Names of the builders that its path and its owners allow. */
-	eligible({ path, builders }: PrivateTransaction): readonly string[] {
+	eligible({ path, builders }: Pick<PrivateTransaction, "path" | "builders">): readonly string[] {
 		const allowed = this.allowed(path);
 		return builders === null ? allowed : allowed.filter((name) => builders.includes(name));
 	}

@@ -40,6 +40,8 @@ export interface InfoFacts extends Build {
 	readonly isPublished: boolean;
 	/** The simulation abilities of the core's node, as JSON; null while no core answers. */
 	readonly simulation: unknown;
+	/** The address whose key signs receipts; null while no core answers. */
+	readonly receiptSigner: string | null;
 }
 
 /** The core decides; an edge serves clients and asks the core. */
@@ -64,6 +66,7 @@ export function infoReport(settings: InfoSettings, facts: InfoFacts): unknown {
 		coinbases: Object.fromEntries(facts.recordsAt.map((row) => [row.name, row.feeRecipients])),
 		randomness: isPublished ? "real" : "random",
 		simulation,
+		receiptSigner: facts.receiptSigner,
 		refundPercent: settings.REFUND_PERCENT,
 		txTtlBlocks: settings.TX_TTL_BLOCKS,
 		slotMs,

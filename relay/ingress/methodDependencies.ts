@@ -28,6 +28,7 @@ import type { Transactions } from "../transactions/transactions.ts";
 import type { CoreState } from "./operators.ts";
 import type { VerifyRead } from "./readSignatures.ts";
 import type { SignedDigests } from "./signedDigests.ts";
+import type { ReceiptOf } from "./signedReceipts.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The dependencies of the core's methods, which run in the process that has the transactions. */
@@ -36,6 +37,8 @@ export interface CoreNeeds {
 	readonly pipeline: Pick<Pipeline, "submit" | "cancel">;
 	readonly pending: Pick<PoolReader, "pending" | "pendingNonce">;
 	readonly records: Pick<Transactions, "record">;
+	/** The signed statements about a transaction. */
+	readonly receiptOf: ReceiptOf;
 	/** A record as `GET /tx/{hash}` shows it. */
 	readonly statusView: (record: TransactionRecord) => StatusRecord;
 	readonly receipts: Pick<SyncWaits, "wait">;
@@ -77,6 +80,8 @@ export interface CoreFacts {
 	readonly bidding: boolean;
 	/** The simulation abilities of the node, as JSON. */
 	readonly simulation: unknown;
+	/** The address whose key signs the receipts. */
+	readonly receiptSigner: string;
 }
 
 /** The dependencies of the methods that every relay answers by itself. */
@@ -137,6 +142,14 @@ export function chargeBlobs(
 /** The client that a read of the node is charged to. */
 export function callerOf({ client, life }: Pick<CallContext, "client" | "life">): Caller {
 	return { client: clientOf(client.address), life };
+}
+
+/**
+ * The network address that may see its own transactions, or null. All clients of an unknown proxy
+ * share its address, and must not see each other's.
+ */
+export function readerOf(context: CallContext): string | null {
+	return context.client.isProxy === true ? null : requesterOf(context).address;
 }
 
 /**

@@ -11,7 +11,7 @@ import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
 import type { Core } from "../edge/core.ts";
 import type { ReadsBehind } from "../simulation/readsBehind.ts";
 import type { Transactions } from "../transactions/transactions.ts";
-import { type CoreNeeds, callerOf, requesterOf } from "./methodDependencies.ts";
+import { type CoreNeeds, callerOf, readerOf } from "./methodDependencies.ts";
 import { core_readBehind } from "./methods/betweenRelays.ts";
 
 export interface OwnReadsDependencies {
@@ -55,18 +55,11 @@ interface ReadBehindDependencies {
 export function readBehind({ known, behind }: ReadBehindDependencies): CoreNeeds["readBehind"] {
 	return async (method, params, context) => {
 		const sender = senderOf(params);
+		// By the network address alone. A signature covers only the body and does not expire, so
+		// anybody who has seen it could repeat the read.
 		const chain = sender === null ? [] : known.chainOf(sender, readerOf(context));
 		if (chain.length === 0) return null;
 		// Not in an object, since an edge gets the text of a JsonText only if it is the whole result.
 		return (await behind.answer(method, params, chain, callerOf(context)))?.result ?? null;
 	};
-}
-
-/**
- * Returns the network address alone. A signature covers only the body and does not expire, so
- * anybody who has seen it could repeat the read. All clients of a proxy may share its address, and
- * must not see each other's transactions.
- */
-function readerOf(context: CallContext): string | null {
-	return context.client.isProxy === true ? null : requesterOf(context).address;
 }

@@ -24,7 +24,7 @@ import {
 } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
-import { isLive, isMined } from "../domain/record.ts";
+import { isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import { type DayFigures, settledFigures } from "../domain/searcherFigures.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
 import { Auctioneer } from "./auctioneer.ts";
@@ -85,6 +85,11 @@ export class SearcherMarket {
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
 				this.auctioneer.targetEnded(record.hash);
 		});
+	}
+
+	/** Whether the refund in the record's block is known; see {@link Settlement.isSettled}. */
+	isSettled(record: TransactionRecord): boolean {
+		return this.#settlement.isSettled(record);
 	}
 
 	/** Whether bids are accepted now: the node can simulate them, and a builder pays refunds. */

@@ -107,6 +107,17 @@ export class Settlement {
 	}
 
 	/**
+	 * Whether the refund in the record's block is known: it was read, or none can be due. An archived
+	 * record is no longer read.
+	 */
+	isSettled(record: TransactionRecord): boolean {
+		const { blockHash } = record;
+		if (blockHash === null || record.settledAt !== undefined) return true;
+		const inclusion = this.#openInclusion(record, blockHash);
+		return inclusion === null || this.#settled.get(record) === inclusion;
+	}
+
+	/**
 	 * Unsettled records that were mined and for which a backrun was sent, by the hash of their block.
 	 */
 	#open(): ReadonlyMap<string, readonly TransactionRecord[]> {

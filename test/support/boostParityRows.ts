@@ -104,6 +104,7 @@ const READS: readonly ParityRow[] = reads(
 	["eth_sendBundle", { txs: [], replacementUuid: "none" }],
 	["eth_cancelBundle", { replacementUuid: "none" }],
 	["service_transactionStatuses", [HASH]],
+	["service_receipt", HASH],
 	["rpc.discover"],
 );
 

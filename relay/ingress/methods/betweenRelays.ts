@@ -57,7 +57,7 @@ export const core_facts = coreMethod({
 	name: "core_facts",
 	summary: "The core's part of GET /info.",
 	params: [],
-	result: z.object({ bidding: z.boolean(), simulation: z.unknown() }),
+	result: z.object({ bidding: z.boolean(), simulation: z.unknown(), receiptSigner: z.string() }),
 	handle: (_params, _context, { facts }) => facts(),
 });
 

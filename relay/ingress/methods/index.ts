@@ -27,6 +27,7 @@ import {
 	service_searcherStats,
 } from "./searcherStats.ts";
 import { eth_accounts, rpc_discover, service_client, service_transactionStatuses } from "./service.ts";
+import { service_receipt } from "./service_receipt.ts";
 import { eth_subscribe, eth_unsubscribe } from "./subscriptions.ts";
 import {
 	eth_cancelTransaction,
@@ -73,6 +74,7 @@ export const CORE_METHODS = [
 	flashbots_getBundleStats,
 	flashbots_getUserStats,
 	service_transactionStatuses,
+	service_receipt,
 ] as const;
 
 /** All methods that clients may call. */

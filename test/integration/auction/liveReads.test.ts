@@ -203,3 +203,32 @@ it("the relay's name is in its information", async () => {
 		assert.equal(name, NAME);
 	}
 });
+
+it("a receipt is the same at both, by address and by signature, and boost says when the relay is down", async () => {
+	const by = await fixture.users.actor();
+	const tx = by.sign();
+	assert.equal(await fixture.boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+	await fixture.users.waitUntilSent(tx);
+	await fixture.system.nextBlock();
+	await fixture.users.reaches(tx, "INCLUDED");
+	const call = { method: "service_receipt", params: [tx.hash] };
+	const headers = await live(by.account.keyHex, { scope: "receipts" });
+	const urls = [fixture.system.client.url, fixture.boost.url];
+	const answers = (await Promise.all(urls.map((url) => post(url, [call], headers)))).flat();
+	answers.push(...(await post(fixture.boost.url, [call], {})));
+	const [first] = answers.map(({ result }) => result as Fields | undefined);
+	assert.notEqual(first?.ended ?? null, null);
+	for (const { result } of answers) assert.deepEqual(result, first);
+	const [refused] = await post(fixture.boost.url, [call], await live(by.account.keyHex));
+	assert.deepEqual(
+		[refused?.error?.code, /scope "receipts"/.test(refused?.error?.message ?? "")],
+		[-32_600, true],
+	);
+	await fixture.fails();
+	const [down] = await post(fixture.boost.url, [call], headers);
+	assert.deepEqual(
+		[down?.error?.code, /^no relay available: /.test(down?.error?.message ?? "")],
+		[-32_603, true],
+	);
+	await fixture.recovers();
+});

@@ -247,6 +247,19 @@ const STATUSES: readonly CallRow[] = [
 	),
 ];
 
+const NOT_FOUND =
+	"transaction not found; if you sent it from another network or a web page, sign the read with the sender's key (X-Leeward-Signature, scope receipts)";
+
+const RECEIPT: readonly CallRow[] = [
+	bad("service_receipt", "nothing", [], HASH),
+	bad("service_receipt", "half a hash", [ID.slice(0, 34)], HASH),
+	bad("service_receipt", "two", [ID, ID], "expected at most 1 (hash)"),
+	{
+		...{ name: "an unknown hash", method: "service_receipt", params: [ID] },
+		error: { code: -32_000, message: NOT_FOUND },
+	},
+];
+
 /** Nodes refuse to read these at all, which must not look as if the node were down. */
 const NOT_UNICODE = "params: expected well-formed Unicode";
 
@@ -263,6 +276,7 @@ export const METHOD_PARAM_ROWS: readonly CallRow[] = [
 	...FIND,
 	...CANCEL,
 	...STATUSES,
+	...RECEIPT,
 	...PASSED,
 ];
 
