@@ -73,7 +73,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	// The dev network judges the relay, so it shares only time, command lines and the table of forks.
 	[/^test\/devnet\/main\.ts$/, ["test/", "relay/", "shared/", "boost-proxy/"]],
 	[/^test\/devnet\//, ["shared/clock.ts", "shared/commandLine.ts", ...FORKS]],
-	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/"]],
+	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/", "docs/examples/"]],
 ];
 
 /** Folders with one file that makes the others. Outside, only that file and types are imported. */

@@ -1,5 +1,6 @@
-// The core of two relays is killed: the other one returns the same refunds and totals. The short
-// form is in refunds.test.ts, where a relay that starts again on the same store returns them.
+// The core of two relays is killed: the other one returns the same refunds, totals and receipts.
+// The short forms are in refunds.test.ts and receipts.test.ts, where a relay that starts again on the
+// same store returns them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,6 +11,7 @@ import { AuctionFixture } from "../../support/bidder.ts";
 import { prepareBidding } from "../../support/biddingFixture.ts";
 import { startPostgres } from "../../support/postgresServer.ts";
 import { readyStatus } from "../../support/processes.ts";
+import { receiptOf } from "../../support/receipts.ts";
 import { askRefunds, askTotals, type Refunds } from "../../support/refunds.ts";
 import { RelayClient } from "../../support/relayClient.ts";
 import { seesHead, startProcessSystem, type TestSystem } from "../../support/systems.ts";
@@ -45,10 +47,12 @@ test("the next core returns the same refunds and totals, those that are final an
 		await auction.offerOut(target, 10n ** 16n);
 		await system.builder.buildBlock();
 		await auction.event(target, "refunded");
+		return target;
 	};
 	await mine();
 	for (let left = WATCH_BLOCKS; left > 0; left -= 1) await auction.passBlock();
-	await mine();
+	const last = await mine();
+	const receipt = await receiptOf(edge.base, last, last.user.account);
 	const [refunds, sums] = [await askRefunds(edge.base, recipient), await askTotals(edge.base)];
 	const told = (await refunds.json()) as Refunds;
 	assert.equal(told.refunds.length, 2);
@@ -63,6 +67,7 @@ test("the next core returns the same refunds and totals, those that are final an
 	const again = async () => [
 		await (await askRefunds(edge.base, recipient)).json(),
 		await askTotals(edge.base),
+		await receiptOf(edge.base, last, last.user.account),
 	];
-	await until("all is there again", async () => isDeepStrictEqual(await again(), [told, sums]));
+	await until("all is there again", async () => isDeepStrictEqual(await again(), [told, sums, receipt]));
 });

@@ -20,6 +20,7 @@ import { EventStreamReader } from "../../support/clients.ts";
 import { documents, examplesOf, filled, ROOT, snippet } from "../../support/documents.ts";
 import { isEdge } from "../../support/engine.ts";
 import type { FeedClient } from "../../support/feeds.ts";
+import { askReceipt } from "../../support/receipts.ts";
 import { askRefunds } from "../../support/refunds.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
@@ -153,6 +154,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	const { account } = user;
 	real.refunds = await (await askRefunds(fixture.system.client.url, account)).json();
 	real.totals = await page("/totals");
+	real.receipt = await askReceipt(fixture.system.client.url, tx, account);
 	real.history = await page("/mev-share/api/v1/history");
 	real.historyInfo = await page("/mev-share/api/v1/history/info");
 	real.transactionStatus = await notification(statusId, ({ status }) => status === "INCLUDED");
@@ -177,7 +179,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 		"mevSendBundle",
 	);
 	agree("bundles", "searcherStats", "bundleStatsV2", "userStatsV2");
-	agree("refunds", "totals");
+	agree("refunds", "totals", "receipt");
 	agree("statusIncluded", "eventsIncluded", "bundle", "transactionStatus", "newHeads");
 	agree("transactionStatuses", "callManyCalls", "errorRejected");
 	agree("simBundle", "history", "historyInfo");
