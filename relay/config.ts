@@ -182,7 +182,7 @@ export const RELAY_SETTINGS = {
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
 	ADMIN_TOKEN: adminTokenRow(
-		"bearer token for GET /operator and /admin/state; without it they are not served",
+		"bearer token for GET /operator, /operator/refunds.csv and /admin/state; without it they are not served",
 	),
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
 	...traceRows("leeward-relay"),

@@ -33,6 +33,7 @@ import { coreCalls } from "./ingress/methods/index.ts";
 import { readBehind } from "./ingress/ownReads.ts";
 import { readVerifier } from "./ingress/readSignatures.ts";
 import { createReceiptWaits } from "./ingress/receiptWaits.ts";
+import { refundSums } from "./ingress/refundSums.ts";
 import { recordRoutes } from "./ingress/routes.ts";
 import { DIGEST_LIMITS, SignedDigests } from "./ingress/signedDigests.ts";
 import { signedReceipts } from "./ingress/signedReceipts.ts";
@@ -286,6 +287,7 @@ export async function makeCore(
 			...{ kv, transactions, deliveries, fanout, market, abilities, edges, check, lastWrite },
 			clock,
 		}),
+		refundSums: refundSums({ refunds: transactions.refunds, builders: fanout }),
 		builderNames: config.BUILDERS.map((row) => row.name),
 		buildersOf: (path) => fanout.allowed(path),
 		txTtlBlocks: config.TX_TTL_BLOCKS,

@@ -21,11 +21,12 @@ import type { CoreRequests } from "./edge/coreRequests.ts";
 import { type InfoFacts, infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import type { CoreFacts } from "./ingress/methodDependencies.ts";
-import { core_facts, core_sharedTransaction } from "./ingress/methods/betweenRelays.ts";
+import { core_facts, core_refundSums, core_sharedTransaction } from "./ingress/methods/betweenRelays.ts";
 import { FEED_STREAM_LIFE_MS, FEED_STREAM_RETRY_MS, mevShareStream } from "./ingress/mevShareStream.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import { STOPPING } from "./ingress/receiptWaits.ts";
+import type { RefundSumsPage } from "./ingress/refundSums.ts";
 import { recordRoutesOf } from "./ingress/routes.ts";
 import type { PublicServerOptions, WaitingServers } from "./ingress/waiting.ts";
 import type { CoreModules, EdgeModules } from "./modules.ts";
@@ -84,6 +85,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 				const searchers = { websockets, subscriptions: subscriptions.size, eventStreams: streams() };
 				return { ...build, ...placeOf(core), node: ofNode, searchers, core: ofCore };
 			},
+			refundSums: async (from) => (await core.run(core_refundSums, [from], OWN_CALL)) as RefundSumsPage,
 			async info() {
 				return infoReport(config, {
 					...build,

@@ -109,7 +109,7 @@ export function operatorRoutes(
 		},
 		...adminRoutes("boost", adminToken, [
 			{
-				path: "state",
+				path: "/admin/state",
 				verb: "GET",
 				handle() {
 					const state = { history: historyOf(), latency: dependencies.latency() };
@@ -117,7 +117,7 @@ export function operatorRoutes(
 				},
 			},
 			...Object.entries(FORCES).map(([path, force]) => ({
-				path,
+				path: `/admin/${path}`,
 				verb: "POST" as const,
 				handle: (request: RouteRequest) => forceOne(request, force, dependencies),
 			})),

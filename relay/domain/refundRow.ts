@@ -1,6 +1,7 @@
 // Derives the row in the list of refunds, and the part of the totals, from the record of a mined
 // transaction. Pure.
 
+import { termsOf } from "../../shared/ownership.ts";
 import type { Refund, TxEvent } from "./events.ts";
 import { isMined, type TransactionRecord } from "./record.ts";
 
@@ -17,6 +18,10 @@ export interface RefundRow extends Pick<Refund, "payer" | "recipient" | "owed" |
 	readonly hash: string;
 	/** The sender of that transaction. */
 	readonly sender: string;
+	/** The referrer that all its submitters named. */
+	readonly referrer?: string;
+	/** When the block was seen, in ms since the epoch. Missing in rows of earlier versions. */
+	readonly at?: number;
 }
 
 /**
@@ -29,8 +34,10 @@ export function refundRowOf(record: TransactionRecord): RefundRow | null {
 	if (included === null || refunded === undefined) return null;
 	if (record.events.lastIndexOf(refunded) < record.events.lastIndexOf(included)) return null;
 	const { payer, recipient, owed, paid } = refunded;
-	const { block, blockHash } = included;
-	return { block, blockHash, hash: record.hash, sender: record.from, recipient, payer, owed, paid };
+	const { block, blockHash, at } = included;
+	const { referrer } = termsOf(record.owners);
+	const row = { block, blockHash, hash: record.hash, sender: record.from, recipient, payer, owed, paid, at };
+	return referrer === null ? row : { ...row, referrer };
 }
 
 /** The addresses that may query a refund: the transaction's sender, and the refund's recipient. */

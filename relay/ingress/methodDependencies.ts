@@ -27,6 +27,7 @@ import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import type { CoreState } from "./operators.ts";
 import type { VerifyRead } from "./readSignatures.ts";
+import type { RefundSumsPage } from "./refundSums.ts";
 import type { SignedDigests } from "./signedDigests.ts";
 import type { ReceiptOf } from "./signedReceipts.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
@@ -61,6 +62,8 @@ export interface CoreNeeds {
 	readonly check: (name: "store" | "delivery") => Promise<CheckResult>;
 	/** The core's part of the operator's page. */
 	readonly state: () => Promise<CoreState>;
+	/** A page of the operator's sums of refunds; `from`: its place, null for the first one. */
+	readonly refundSums: (from: string | null) => Promise<RefundSumsPage>;
 	/** Names of all builders; a searcher may choose among them. */
 	readonly builderNames: readonly string[];
 	/** Names of the builders that a path allows. */

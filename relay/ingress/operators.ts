@@ -1,11 +1,15 @@
-// The state at GET /admin/state, which the page /operator shows: that of this process and of the
-// core, which an edge asks. It has only counts, times and names: no hash, no address, no key.
+// The operator's routes. GET /admin/state, which the page /operator shows, is the state of this
+// process and of the core, which an edge asks. It has only counts, times and names: no hash, no
+// address, no key. GET /operator/refunds.csv has the sums of refunds.
 
 import { type AdminRoute, adminRoutes } from "../../shared/http/adminRoutes.ts";
-import { jsonAnswer } from "../../shared/http/messages.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route } from "../../shared/http/routes.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Build } from "../../shared/version.ts";
+import { csvAnswer } from "./csv.ts";
 import type { Role } from "./info.ts";
+import { isPlace, type RefundSumsPage, SUM_COLUMNS } from "./refundSums.ts";
 
 /** The answer of `GET /admin/state`. */
 export interface RelayState extends Build {
@@ -74,18 +78,43 @@ export interface BuilderState {
 	readonly last: { readonly answer: string; readonly secondsAgo: number; readonly ms: number } | null;
 }
 
+/** A page of the sums of refunds, from a place on. Throws RpcError without a core. */
+export type ReadRefundSums = (from: string | null) => Promise<RefundSumsPage>;
+
 /**
- * `GET /admin/state` and the same at `/relay/admin/state`. Boost has its own `/admin/state`, so it
- * streams the other path to the relay.
+ * `GET /admin/state`, `GET /operator/refunds.csv`, and both below `/relay`. Boost has an
+ * `/admin/state` of its own, so it streams the other paths to the relay.
  */
-export function operatorRoutes(token: string | undefined, state: () => Promise<RelayState>): Route[] {
-	const shown: AdminRoute = {
-		path: "state",
-		verb: "GET",
-		handle: async () => jsonAnswer(200, await state()),
-	};
-	return adminRoutes("relay", token, [shown]).flatMap((route) => [
-		route,
-		{ ...route, path: `/relay${route.path}` },
-	]);
+export function operatorRoutes(
+	token: string | undefined,
+	state: () => Promise<RelayState>,
+	refundSums: ReadRefundSums,
+): Route[] {
+	const routes: AdminRoute[] = [
+		{ path: "/admin/state", verb: "GET", handle: async () => jsonAnswer(200, await state()) },
+		{ path: REFUNDS_CSV, verb: "GET", handle: ({ query, path }) => refundsCsv(path, query, refundSums) },
+	];
+	const below = routes.map((route) => ({ ...route, path: `/relay${route.path}` }));
+	return adminRoutes("relay", token, [...routes, ...below]);
+}
+
+const REFUNDS_CSV = "/operator/refunds.csv";
+
+async function refundsCsv(
+	path: string,
+	query: URLSearchParams,
+	refundSums: ReadRefundSums,
+): Promise<HttpAnswer> {
+	const from = query.get("from");
+	if (from !== null && !isPlace(from))
+		return jsonAnswer(400, { error: "from: expected the value in the Link header of the page before" });
+	try {
+		const { lines, next } = await refundSums(from);
+		const link =
+			next === null ? {} : { link: `<${path}?${new URLSearchParams({ from: next })}>; rel="next"` };
+		return csvAnswer("refunds.csv", [SUM_COLUMNS, ...lines], link);
+	} catch (thrown) {
+		if (thrown instanceof RpcError) return jsonAnswer(503, { error: thrown.message }, { "retry-after": "1" });
+		throw thrown;
+	}
 }

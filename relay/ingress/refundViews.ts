@@ -9,6 +9,7 @@ import { type HttpAnswer, jsonAnswer, VARY_ACCEPT } from "../../shared/http/mess
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { RefundRow } from "../domain/refundRow.ts";
 import type { RefundPage, RefundTable, Sums, Totals } from "../transactions/refundTable.ts";
+import { csvAnswer } from "./csv.ts";
 import type { VerifyRead } from "./readSignatures.ts";
 
 export interface RefundRouteDependencies {
@@ -35,7 +36,7 @@ const COLUMNS = [
 /**
  * A refund in a response. `wei` is the amount that arrived, a column name for lists of payments.
  */
-interface RefundView extends RefundRow {
+interface RefundView extends Omit<RefundRow, "referrer" | "at"> {
 	readonly wei: string;
 }
 
@@ -60,7 +61,7 @@ export function refundsRoute(dependencies: RefundRouteDependencies): Route {
 			const page = await dependencies.refunds.refundsOf(address, fromBlock, toBlock);
 			const next = page.nextToBlock === null ? null : nextPath(address, query, page.nextToBlock);
 			return format === "csv"
-				? csvAnswer(address, page, next)
+				? refundsCsv(address, page, next)
 				: jsonAnswer(200, refundsView(address, dependencies.refunds.since, page, next), VARY_ACCEPT);
 		},
 	};
@@ -109,19 +110,12 @@ function sumOf(rows: readonly RefundRow[], name: "owed" | "paid"): string {
 	return rows.reduce((sum, row) => sum + BigInt(row[name]), 0n).toString();
 }
 
-/** The refunds as CSV by RFC 4180. No value contains a comma, a quote or a line break. */
-function csvAnswer(address: string, { rows }: RefundPage, next: string | null): HttpAnswer {
-	const lines = rows.map(refundView).map((row) => COLUMNS.map((name) => row[name]).join(","));
-	return {
-		status: 200,
-		body: `${[COLUMNS.join(","), ...lines].join("\r\n")}\r\n`,
-		contentType: "text/csv; charset=utf-8; header=present",
-		headers: {
-			...VARY_ACCEPT,
-			"content-disposition": `attachment; filename="refunds-${address}.csv"`,
-			...(next === null ? {} : { link: `<${next}>; rel="next"` }),
-		},
-	};
+function refundsCsv(address: string, { rows }: RefundPage, next: string | null): HttpAnswer {
+	const lines = rows.map(refundView).map((row) => COLUMNS.map((name) => String(row[name])));
+	return csvAnswer(`refunds-${address}.csv`, [COLUMNS, ...lines], {
+		...VARY_ACCEPT,
+		...(next === null ? {} : { link: `<${next}>; rel="next"` }),
+	});
 }
 
 /**

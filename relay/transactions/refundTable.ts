@@ -5,7 +5,7 @@
 
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import type { Change, KeyValueStore } from "../../shared/kv/port.ts";
-import { StoreFormatError } from "../../shared/kv/port.ts";
+import { prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import { type Counted, countedOf, partiesOf, type RefundRow, refundRowOf } from "../domain/refundRow.ts";
 import { REFUND, REFUND_HOUR, REFUNDS_SINCE } from "../domain/storeKeys.ts";
@@ -148,6 +148,33 @@ export class RefundTable {
 		return { rows: rows.slice(0, cut), nextToBlock: rows[cut]?.block ?? null };
 	}
 
+	/**
+	 * All refunds, each once, with its place in their order: by recipient, and for each recipient the
+	 * latest first. `from`: the place of the first one.
+	 */
+	async *all(from = ""): AsyncIterable<readonly [place: string, row: RefundRow]> {
+		// Before the disk is read, as in refundsOf.
+		const live = [...this.#dependencies.records.mined()]
+			.flatMap((record) => refundRowOf(record) ?? [])
+			.map((row) => [placeOf(row.recipient, row), row] as const)
+			.filter(([place]) => place >= from)
+			.sort(([one], [other]) => (one < other ? -1 : 1));
+		let next = 0;
+		const [, end] = prefixRange(REFUND);
+		for await (const [key, bytes] of this.#dependencies.kv.range(`${REFUND}${from}`, end)) {
+			const place = key.slice(REFUND.length);
+			for (let one = live[next]; one !== undefined && one[0] <= place; one = live[next]) {
+				next += 1;
+				// The same one may have been archived meanwhile.
+				if (one[0] !== place) yield one;
+			}
+			const row = parsed<RefundRow>(key, bytes);
+			// Its sender has the same row.
+			if (place.startsWith(row.recipient)) yield [place, row];
+		}
+		yield* live.slice(next);
+	}
+
 	/** The totals up to `now`, in ms since the epoch. */
 	totals(now: number): Totals {
 		const last = hourOf(now);
@@ -181,10 +208,15 @@ function rowKey(address: string, block: number): string {
 	return `${REFUND}${address}/${String(LAST_BLOCK - block).padStart(DIGITS, "0")}`;
 }
 
+/** The key of a refund of an address, behind the prefix. */
+function placeOf(address: string, { block, hash }: RefundRow): string {
+	return `${rowKey(address, block)}/${hash}`.slice(REFUND.length);
+}
+
 function rowChanges(row: RefundRow | null): readonly Change[] {
 	if (row === null) return [];
 	const value = Buffer.from(JSON.stringify(row));
-	return partiesOf(row).map((address) => ({ key: `${rowKey(address, row.block)}/${row.hash}`, value }));
+	return partiesOf(row).map((address) => ({ key: `${REFUND}${placeOf(address, row)}`, value }));
 }
 
 function parsed<T>(key: string, bytes: Buffer): T {

@@ -1,13 +1,12 @@
-// The routes under /admin. With the token of ADMIN_TOKEN they serve the operator. If no token is
-// set, they do not exist.
+// The operator's routes. With the token of ADMIN_TOKEN they serve the operator. If no token is set,
+// they do not exist.
 
 import { bearerCheck } from "../client.ts";
 import { jsonAnswer } from "./messages.ts";
 import type { Route } from "./routes.ts";
 
-/** A route below /admin. Its handler is only called for the operator. */
+/** A route whose handler is only called for the operator. */
 export interface AdminRoute extends Pick<Route, "handle"> {
-	/** "state" for /admin/state. */
 	readonly path: string;
 	readonly verb: "GET" | "POST";
 }
@@ -31,7 +30,7 @@ export function adminRoutes(
 		{ "www-authenticate": `Bearer realm="${service}"` },
 	);
 	return routes.map(({ path, verb, handle }) => ({
-		path: `/admin/${path}`,
+		path,
 		verb,
 		weight: ADMIN_WEIGHT,
 		handle(request) {

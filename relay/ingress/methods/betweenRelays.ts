@@ -77,6 +77,14 @@ export const core_state = coreMethod({
 	handle: (_params, _context, { state }) => state(),
 });
 
+export const core_refundSums = coreMethod({
+	name: "core_refundSums",
+	summary: "A page of the operator's sums of refunds.",
+	params: [{ name: "from", schema: z.string().nullable() }],
+	result: z.object({ lines: z.array(z.array(z.string())), next: z.string().nullable() }),
+	handle: ([from], _context, { refundSums }) => refundSums(from),
+});
+
 /** All methods between relays. */
 export const BETWEEN_RELAYS = [
 	core_pendingTransaction,
@@ -86,4 +94,5 @@ export const BETWEEN_RELAYS = [
 	core_facts,
 	core_check,
 	core_state,
+	core_refundSums,
 ] as const;

@@ -1,5 +1,6 @@
-// The refunds of an address, as JSON and CSV, and the totals: what they say is what the blocks of
-// the chain hold, over random reorganisations, restarts and long after; and who may ask.
+// The refunds of an address, as JSON and CSV, the totals, and the operator's sums: what they say is
+// what the blocks of the chain hold, over random reorganisations, restarts and long after; and who
+// may ask.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -14,7 +15,14 @@ import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
 import { snippet } from "../../support/documents.ts";
 import { sized } from "../../support/length.ts";
-import { askRefunds, askTotals, type Refunds, type Totals } from "../../support/refunds.ts";
+import {
+	askRefunds,
+	askSums,
+	askTotals,
+	type Refunds,
+	type Sum,
+	type Totals,
+} from "../../support/refunds.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 import { type TestAccount, testAccount } from "../../support/txFactory.ts";
 import { READ_SIGNATURE, readHeader } from "../../support/typedSignatures.ts";
@@ -246,7 +254,10 @@ function snippetWithoutImports(): string {
 
 /** Two targets of new users, with backruns; the second one's refund goes to somebody else. */
 async function twoBids(value: bigint, which: number): Promise<void> {
-	for (const path of ["/fast", `/noreverts?refundRecipient=${RECIPIENTS[which]?.address}`])
+	for (const path of [
+		"/fast",
+		`/noreverts?referrer=%3Dshop%2C&refundRecipient=${RECIPIENTS[which]?.address}`,
+	])
 		await bidOn(path, value);
 	await fixture.system.nextBlock();
 }
@@ -274,10 +285,11 @@ async function reorganise(depth: number, again: "nothing" | "unpaid" | "whole"):
 
 /**
  * Waits until the relay reports for each address the refunds in the chain's blocks, and in the
- * totals their sum.
+ * totals and in the operator's list their sum.
  */
 async function agrees(): Promise<void> {
 	const paid = await paidByBlocks();
+	await sumsAgree(paid);
 	const users = [...submitted.values()].map(({ target }) => target.user.account);
 	for (const account of [...users, ...RECIPIENTS]) {
 		const wanted = (paid.get(account.address) ?? []).map(({ block, wei }) => `${block} ${wei}`);
@@ -302,6 +314,39 @@ async function agrees(): Promise<void> {
 	}).catch((thrown: Error) => {
 		throw new Error(`${thrown.message}: ${count} and ${sum}, and not ${JSON.stringify(last)}`);
 	});
+}
+
+/**
+ * Waits until the operator's list has for each recipient what the chain's blocks paid, and lists
+ * unpaid refunds first.
+ */
+async function sumsAgree(paid: Awaited<ReturnType<typeof paidByBlocks>>): Promise<void> {
+	const wanted = [...paid].map(
+		([recipient, all]) => `${recipient} ${all.reduce((sum, { wei }) => sum + wei, 0n)}`,
+	);
+	let last: readonly Sum[] = [];
+	await until("the operator's sums", async () => {
+		last = await askSums(url);
+		const sums = new Map<string, bigint>();
+		for (const one of last) sums.set(one.recipient, (sums.get(one.recipient) ?? 0n) + BigInt(one.paid));
+		const found = [...sums].filter(([, sum]) => sum > 0n).map(([recipient, sum]) => `${recipient} ${sum}`);
+		return found.sort().join() === wanted.sort().join();
+	}).catch((thrown: Error) => {
+		throw new Error(`${thrown.message}: ${wanted.join()} and not ${JSON.stringify(last)}`);
+	});
+	const unpaid = last.map((one) => one.unpaid !== "0");
+	assert.deepEqual(
+		unpaid,
+		unpaid.toSorted((one, other) => Number(other) - Number(one)),
+	);
+	const isOther = RECIPIENTS.map(({ address }) => address);
+	for (const one of last) {
+		assert.equal(BigInt(one.unpaid), BigInt(one.owed) - BigInt(one.paid));
+		assert.equal(one.builder, "dev");
+		assert.equal(one.month, new Date().toISOString().slice(0, 7));
+		// A spreadsheet must not run it.
+		assert.equal(one.referrer, isOther.includes(one.recipient) ? "'=shop," : "");
+	}
 }
 
 const step = fc.oneof(

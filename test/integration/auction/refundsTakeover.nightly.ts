@@ -1,6 +1,6 @@
 // The core of two relays is killed: the other one returns the same refunds, totals and receipts.
-// The short forms are in refunds.test.ts and receipts.test.ts, where a relay that starts again on the
-// same store returns them.
+// The short forms are in refunds.test.ts and receipts.test.ts, where a relay that starts again on
+// the same store returns them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

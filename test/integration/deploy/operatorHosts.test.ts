@@ -40,6 +40,8 @@ for (const at of ["relay's METRICS_PORT", "boost's METRICS_PORT"] as const) {
 for (const [at, path, method] of [
 	["relay", "/admin/state", "GET"],
 	["relay", "/relay/admin/state", "GET"],
+	["relay", "/operator/refunds.csv", "GET"],
+	["boost", "/relay/operator/refunds.csv", "GET"],
 	["boost", "/admin/state", "GET"],
 	["boost", "/relay/admin/state", "GET"],
 	["boost", "/admin/auto", "POST"],

@@ -324,7 +324,8 @@ it("the operator's page shows pool, builders, node, store and searchers as they 
 it("without ADMIN_TOKEN there is no operator's page, and with it the token alone opens its data", async () => {
 	const accept = { accept: "text/html" };
 	assert.equal((await fetch(`${url}/operator`, { headers: accept })).status, 200);
-	for (const path of ["/admin/state", "/relay/admin/state"]) {
+	const csv = ["/operator/refunds.csv", "/relay/operator/refunds.csv"];
+	for (const path of ["/admin/state", "/relay/admin/state", ...csv]) {
 		const answer = await fetch(`${url}${path}`);
 		assert.deepEqual([answer.status, answer.headers.get("www-authenticate")], [401, 'Bearer realm="relay"']);
 		const authorization = `Bearer ${ADMIN_TOKEN}`;
@@ -332,7 +333,7 @@ it("without ADMIN_TOKEN there is no operator's page, and with it the token alone
 	}
 	const bare = await startSystem({ env: { ADMIN_TOKEN: "" } });
 	try {
-		for (const path of ["/operator", "/relay/operator", "/admin/state", "/relay/admin/state"]) {
+		for (const path of ["/operator", "/relay/operator", "/admin/state", "/relay/admin/state", ...csv]) {
 			const headers = { ...accept, authorization: "Bearer " };
 			assert.equal((await fetch(`${bare.client.url}${path}`, { headers })).status, 404, path);
 		}

@@ -94,6 +94,9 @@ const TABLE: Readonly<Record<string, readonly Column[]>> = {
 	"/livez": [],
 	"/info": [],
 	"/admin/state": [],
+	"/operator/refunds.csv": [],
+	receipts: [],
+	"receipts for a stranger": [],
 	"answers while the node fails": [],
 	"answers while the node is down": [],
 	"own answers": ["losing bid", "winning bid"],
@@ -186,6 +189,10 @@ describe("the outputs of the relay", () => {
 });
 
 describe("the secrets that are searched for", () => {
+	it("are those of transactions whose receipts have shown their ends", () => {
+		assert.deepEqual([...users.receipts].sort(), users.all.map(({ tx }) => tx.hash).sort());
+	});
+
 	it("reached builders: every transaction and every valid bid, and no refused one", () => {
 		const raws = [...users.all.map(({ tx }) => tx), ...targets, ...SENT].filter(isForBuilders);
 		assert.ok(raws.length > 40, `only ${raws.length}`);
@@ -384,5 +391,7 @@ async function lookAround(): Promise<void> {
 		await watch.fetched(page, `${relay.url}${page}`, { headers: AUTHORIZED });
 	const operator = { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } };
 	assert.match(await watch.fetched("/admin/state", `${relay.url}/admin/state`, operator), /"pool"/);
+	const csv = "/operator/refunds.csv";
+	assert.match(await watch.fetched(csv, `${relay.url}${csv}`, operator), /month,recipient/);
 	await users.look();
 }

@@ -44,6 +44,8 @@ export class UserCanaries {
 	readonly signatures: string[] = [];
 	/** Results of `eth_getTransactionByHash` for pending transactions. */
 	readonly pending: Readonly<Record<string, unknown>>[] = [];
+	/** Hashes of those whose receipt has shown how they ended. */
+	readonly receipts = new Set<string>();
 	readonly #fixture: RelayFixture;
 	readonly #watch: LeakWatch;
 	readonly #feeds: FeedClient[] = [];
@@ -184,6 +186,9 @@ export class UserCanaries {
 			const whose = what === FAILING ? " of the failing one" : "";
 			await this.#watch.fetched(`status${whose}`, `${this.#url}/tx/${tx.hash}`);
 			await this.#watch.fetched(`events${whose}`, `${this.#url}/tx/${tx.hash}/events`);
+			const receipt = await this.#call("receipts", "service_receipt", [tx.hash]);
+			if (receipt.includes('"ended":{')) this.receipts.add(tx.hash);
+			await this.#call("receipts for a stranger", "service_receipt", [tx.hash], "/", STRANGER);
 		}
 	}
 

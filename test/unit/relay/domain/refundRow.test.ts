@@ -35,7 +35,7 @@ function recordOf(...events: readonly TxEvent[]): TransactionRecord {
 
 const row = (block: number, paid: string) => ({
 	...{ block, blockHash: `0xb${block}`, hash: tx.hash, sender: tx.from },
-	...{ recipient: RECIPIENT, payer: PAYER, owed: "32", paid },
+	...{ recipient: RECIPIENT, payer: PAYER, owed: "32", paid, at: timeOf(block) },
 });
 
 for (const [life, events, shown, counted] of [
@@ -69,4 +69,15 @@ for (const [life, events, shown, counted] of [
 test("a refund concerns its sender and its recipient, each once", () => {
 	assert.deepEqual(partiesOf(row(7, "1")), [tx.from, RECIPIENT]);
 	assert.deepEqual(partiesOf({ ...row(7, "1"), recipient: tx.from }), [tx.from]);
+});
+
+test("a row has the referrer that all owners name", () => {
+	const record = recordOf(BROADCAST, included(7), refunded(7));
+	const [first] = record.owners;
+	assert.ok(first !== undefined);
+	const named = (...referrers: readonly (string | null)[]) =>
+		refundRowOf({ ...record, owners: referrers.map((referrer) => ({ ...first, referrer })) })?.referrer;
+	assert.equal(named("shop"), "shop");
+	assert.equal(named("shop", "shop"), "shop");
+	assert.equal(named("shop", null), undefined);
 });
