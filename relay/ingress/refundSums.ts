@@ -60,13 +60,14 @@ export function refundSums({ refunds, builders }: RefundSumsDependencies) {
 		for (const now of part === UNPAID ? [UNPAID, PAID] : [PAID]) {
 			let group: Group | null = null;
 			for await (const [at, row] of refunds.all(now === part ? place.join("/") : "")) {
-				if (group !== null && !group.holds(row)) {
+				const names = namesOf(row);
+				if (group !== null && !group.holds(names)) {
 					lines.push(...group.lines(now === UNPAID));
 					group = null;
 					if (lines.length >= PAGE_LINES || rows >= PAGE_ROWS) return { lines, next: `${now}/${at}` };
 				}
-				group ??= new Group(row);
-				group.add(row, namesOf(row));
+				group ??= new Group(names);
+				group.add(names, row);
 				rows += 1;
 				if (rows % SLICE_ROWS === 0) await nextTurn();
 			}
@@ -82,19 +83,22 @@ export function refundSums({ refunds, builders }: RefundSumsDependencies) {
  * next group continues, so that a combination may have several lines.
  */
 class Group {
-	readonly #name: string;
+	readonly #month: string | undefined;
+	readonly #recipient: string | undefined;
 	readonly #sums = new Map<string, Sum>();
 	#rows = 0;
 
-	constructor(first: RefundRow) {
-		this.#name = nameOf(first);
+	constructor([month, recipient]: readonly string[]) {
+		this.#month = month;
+		this.#recipient = recipient;
 	}
 
-	holds(row: RefundRow): boolean {
-		return this.#rows < PAGE_ROWS && this.#name === nameOf(row);
+	/** Whether the next refund belongs to it. */
+	holds([month, recipient]: readonly string[]): boolean {
+		return this.#rows < PAGE_ROWS && month === this.#month && recipient === this.#recipient;
 	}
 
-	add(row: RefundRow, names: readonly string[]): void {
+	add(names: readonly string[], row: RefundRow): void {
 		this.#rows += 1;
 		const key = JSON.stringify(names);
 		const sum = this.#sums.get(key) ?? { names, refunds: 0, owed: 0n, paid: 0n, unpaid: 0n };
@@ -115,10 +119,6 @@ class Group {
 				...[refunds, owed, paid, unpaid].map(String),
 			]);
 	}
-}
-
-function nameOf({ recipient, at }: RefundRow): string {
-	return `${recipient} ${monthOf(at)}`;
 }
 
 /** The month in UTC, such as 2026-01; empty if it is not known. */

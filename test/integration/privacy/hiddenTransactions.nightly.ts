@@ -1,4 +1,4 @@
-// The time that a stranger's bids and cancels take reveals no private transaction: while the node
+// The time that a stranger's bids, cancels and reads of receipts take reveals no private transaction: while the node
 // takes 100 ms for each answer, times for a private transaction and for an unknown hash come from
 // one distribution. The answers are in hiddenTransactions.test.ts.
 
@@ -77,6 +77,15 @@ describe("how long a stranger waits for an answer", () => {
 				"eth_cancelTransaction",
 				[hash],
 				"transaction not found or no longer pending; if you sent it from another network or a web page, sign the request with the sender's key",
+			),
+		));
+
+	it("to a read of a receipt: as long as for an unknown hash", () =>
+		assertAlike((hash) =>
+			time(
+				"service_receipt",
+				[hash],
+				"transaction not found; if you sent it from another network or a web page, sign the read with the sender's key (X-Leeward-Signature, scope receipts)",
 			),
 		));
 });

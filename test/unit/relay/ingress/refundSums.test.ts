@@ -127,29 +127,29 @@ test("the lines have the sums of all refunds, unpaid ones first", async () => {
 });
 
 for (const [name, count, optionsOf] of [
-	["many recipients", 12_000, (i: number) => ({ recipient: i, sender: i, paid: i % 3 })],
-	["all paid", 21_000, (i: number) => ({ recipient: i % 50, sender: 1, paid: 2 })],
+	["many recipients", 3_000, (i: number) => ({ recipient: i, sender: i, paid: i % 3 })],
+	["all paid", 10_500, (i: number) => ({ recipient: i % 5, sender: 1, paid: 2 })],
 ] as const) {
 	test(`a long list comes in pages: ${name}`, async () => {
 		const rows = Array.from({ length: count }, (_, i) =>
-			rowOf(i, { payer: 1, owed: 2, day: i / 1_000, ...optionsOf(i) }),
+			rowOf(i, { payer: 1, owed: 2, day: i / 100, ...optionsOf(i) }),
 		);
 		const pages = await pagesOf(rows);
-		assert.ok(pages.length > 2, `${pages.length} pages`);
+		assert.ok(pages.length > 1, `${pages.length} pages`);
 		assertSums(rows, pages.flat());
 	});
 }
 
 test("a recipient's month that is too long for a page has a combination on several lines", async () => {
-	const rows = Array.from({ length: 21_000 }, (_, i) =>
+	const rows = Array.from({ length: 10_500 }, (_, i) =>
 		rowOf(i, { recipient: 1, sender: i % 2, payer: 1, owed: 2, paid: 1, day: 3 }),
 	);
 	const pages = await pagesOf(rows);
 	const lines = pages.flat();
-	assert.ok(pages.length > 2 && lines.length <= 6, `${pages.length} pages, ${lines.length} lines`);
+	assert.ok(pages.length > 1 && lines.length === 4, `${pages.length} pages, ${lines.length} lines`);
 	assert.deepEqual(
 		[5, 6, 7, 8].map((column) => sumOf(lines, column)),
-		[21_000n, 42_000n, 21_000n, 21_000n],
+		[10_500n, 21_000n, 10_500n, 10_500n],
 	);
 });
 
