@@ -3,6 +3,7 @@
 //
 //     npm run verify -- receipt.json --rpc https://node.example --signer 0x…
 
+import { realpathSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -75,7 +76,6 @@ interface Block {
 		readonly from: string;
 		readonly to: string | null;
 		readonly value: string;
-		readonly transactionIndex: string;
 	}[];
 }
 
@@ -210,8 +210,8 @@ function judgeRefund(
 		return { verdict: "kept", why: "it is in its block, and no refund was owed" };
 	// The block pays several refunds of one recipient in one transfer.
 	const transferred = block.transactions
-		.filter((tx) => Number(tx.transactionIndex) > index && isSame(tx.from, block.miner))
-		.filter((tx) => isSame(tx.to, ended.refundRecipient))
+		.slice(index + 1)
+		.filter(({ from, to }) => isSame(from, block.miner) && isSame(to, ended.refundRecipient))
 		.reduce((sum, tx) => sum + BigInt(tx.value), 0n);
 	if (paid > transferred)
 		return broken(`the receipt says that ${paid} wei were paid, the block has ${transferred}`, "the relay");
@@ -293,4 +293,6 @@ async function main(args: readonly string[]): Promise<number> {
 	}
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2));
+const [, script = ""] = process.argv;
+if (script !== "" && realpathSync(script) === fileURLToPath(import.meta.url))
+	process.exitCode = await main(process.argv.slice(2));

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { ethers, Wallet } from "ethers";
 import fc from "fast-check";
+import { verify } from "../../../docs/examples/verify.ts";
 import { WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { AuctionFixture, DEV_COINBASE, startAuction, type Target } from "../../support/bidder.ts";
@@ -15,6 +16,7 @@ import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
 import { snippet } from "../../support/documents.ts";
 import { sized } from "../../support/length.ts";
+import { receiptOf } from "../../support/receipts.ts";
 import {
 	askRefunds,
 	askSums,
@@ -349,6 +351,29 @@ async function sumsAgree(paid: Awaited<ReturnType<typeof paidByBlocks>>): Promis
 	}
 }
 
+/**
+ * Asserts that the receipt of each transaction gets the verdict that follows from the chain's
+ * blocks: a backrun behind it without a payment breaks the promise, and nothing else does.
+ */
+async function receiptsAgree(): Promise<void> {
+	const rpc = fixture.system.chain.url;
+	for (const { target, backrun, to } of submitted.values()) {
+		const { verdict, by, why } = await verify(await receiptOf(url, target, target.user.account), { rpc });
+		const mined = await fixture.receipt(target);
+		if (mined === null) {
+			assert.notEqual(verdict, "broken", why);
+			continue;
+		}
+		const { coinbase, transactions } = await fixture.block(mined.block);
+		const behind = transactions.slice(mined.index + 1);
+		const isOwed = behind[0]?.hash === backrun.hash;
+		const isPaid = behind.some((tx) => tx.from === DEV_COINBASE && tx.to === to);
+		const builder = `the builder of block ${mined.block} (${coinbase})`;
+		const expected = isOwed && !isPaid ? ["broken", builder] : ["kept", undefined];
+		assert.deepEqual([verdict, by], expected, why);
+	}
+}
+
 const step = fc.oneof(
 	{
 		weight: 4,
@@ -371,7 +396,7 @@ const step = fc.oneof(
 );
 
 describe("over random reorganisations, restarts and the time after which a block is final", () => {
-	it("the refunds of each address, and the totals, are those of the chain's blocks", async () => {
+	it("the refunds of each address, the totals, the operator's sums and the receipts are those of the chain's blocks", async () => {
 		const { since } = await totals();
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { minLength: sized(4, 6), maxLength: sized(5, 8) }), async (steps) => {
@@ -382,10 +407,12 @@ describe("over random reorganisations, restarts and the time after which a block
 					else await becomeFinal();
 					await agrees();
 				}
+				await receiptsAgree();
 				await becomeFinal();
 				await agrees();
 				await fixture.system.restart();
 				await agrees();
+				await receiptsAgree();
 				assert.equal((await totals()).since, since);
 			}),
 			{ numRuns: sized(1, 6), endOnFailure: true },

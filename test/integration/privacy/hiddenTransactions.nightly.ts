@@ -1,6 +1,7 @@
-// The time that a stranger's bids, cancels and reads of receipts take reveals no private transaction: while the node
-// takes 100 ms for each answer, times for a private transaction and for an unknown hash come from
-// one distribution. The answers are in hiddenTransactions.test.ts.
+// The time that a stranger's bids, cancels and reads of receipts take reveals no private
+// transaction: while the node takes 100 ms for each answer, times for a private transaction and for
+// an unknown hash come from one distribution. The answers are in hiddenTransactions.test.ts and
+// receipts.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -91,9 +91,7 @@ const node = createServer(async (request, response) => {
 	const { method } = (await json(request)) as { method: string };
 	const { chainId = CHAIN, blockHash = BLOCK, status = "0x1", transfers = [90] } = chain;
 	const mined = { blockHash, blockNumber: "0x7", transactionIndex: "0x1", status };
-	const transfer = (from: string, value: number, i: number) => ({
-		...{ from, to: USER, value: `0x${value.toString(16)}`, transactionIndex: `0x${i.toString(16)}` },
-	});
+	const transfer = (from: string, value: number) => ({ from, to: USER, value: `0x${value.toString(16)}` });
 	const results: Readonly<Record<string, unknown>> = {
 		eth_chainId: `0x${chainId.toString(16)}`,
 		eth_getTransactionReceipt: blockHash === null ? null : mined,
@@ -101,8 +99,8 @@ const node = createServer(async (request, response) => {
 			miner: BUILDER,
 			// A transfer before the transaction, and one by somebody else, are no refund.
 			transactions: [
-				...[transfer(BUILDER, 1_000, 0), transfer(OTHER, 1_000, 2)],
-				...transfers.map((value, i) => transfer(BUILDER, value, 3 + i)),
+				...[transfer(BUILDER, 1_000), { from: USER, to: null, value: "0x0" }, transfer(OTHER, 1_000)],
+				...transfers.map((value) => transfer(BUILDER, value)),
 			],
 		},
 	};
