@@ -179,6 +179,22 @@ export const RELAY_SETTINGS = {
 		flag,
 		"true",
 	),
+	CANARY_KEY: {
+		...optional(
+			"key of an account with a little ether, used for nothing else, whose canaries find builders that leak",
+			"32 bytes as 0x hex",
+			"0x…",
+			privateKey,
+		),
+		secret: true,
+	},
+	CANARY_PER_DAY: row(
+		"canaries that are sent in a day on average, at random times, if there is a CANARY_KEY",
+		"whole number, 1 to 1440",
+		"24",
+		integer(1, 1_440),
+		"24",
+	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
 	ADMIN_TOKEN: adminTokenRow(

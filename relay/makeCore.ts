@@ -6,7 +6,7 @@ import type { LookupFunction } from "node:net";
 import { availableParallelism } from "node:os";
 import type { Clock } from "../shared/clock.ts";
 import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
-import { verifyBody } from "../shared/ethereum/signatures.ts";
+import { addressOfKey, verifyBody } from "../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../shared/ethereum/signatureWork.ts";
 import { DamagedEntries } from "../shared/kv/damagedEntries.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
@@ -27,6 +27,7 @@ import { EdgeServer } from "./edge/edgeServer.ts";
 import { FeedPublisher } from "./edge/feedPublisher.ts";
 import { paymentReader } from "./inclusion/payments.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
+import { conductView } from "./ingress/builderConduct.ts";
 import { bundleBlockView } from "./ingress/bundleViews.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { coreCalls } from "./ingress/methods/index.ts";
@@ -121,10 +122,11 @@ export async function makeCore(
 		},
 	);
 	const blobProofs = new BlobProofs({}, { clock });
+	const canary = config.CANARY_KEY === undefined ? null : addressOfKey(config.CANARY_KEY);
 	const lastWrite: LastWrite = { ms: null };
 	const damaged = new DamagedEntries({ log: log.child("store") });
 	const transactions = new Transactions(
-		{ maxBytes: config.POOL_MAX_BYTES, txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots },
+		{ maxBytes: config.POOL_MAX_BYTES, txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots, canary },
 		{
 			kv,
 			damaged,
@@ -142,7 +144,7 @@ export async function makeCore(
 			},
 		},
 	);
-	const { records } = transactions;
+	const { records, conduct } = transactions;
 	const edges =
 		kv.term === null
 			? null
@@ -239,7 +241,7 @@ export async function makeCore(
 	});
 	const requestOf = (hash: string) => records.get(hash)?.transaction.requestId ?? undefined;
 	const followers = new Followers({ log: log.child("followers") });
-	records.subscribe(countsRecords(metrics));
+	records.subscribe(countsRecords(metrics, { builtBy: fanout.builtBy.bind(fanout), canary }));
 	records.subscribe(followers.notify);
 	records.subscribe(createLifeLog({ log: log.child("transactions"), requestOf }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
@@ -283,6 +285,7 @@ export async function makeCore(
 		}),
 		facts: () => ({ bidding: market.isOpen, simulation: abilities.report, receiptSigner }),
 		check,
+		conduct: async () => (await conduct.all()).map(conductView),
 		state: coreState({
 			...{ kv, transactions, deliveries, fanout, market, abilities, edges, check, lastWrite },
 			clock,

@@ -5,8 +5,9 @@ import { STAGES } from "../shared/ethereum/statusRecord.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
 import type { Traces } from "../shared/tracing/traces.ts";
 import { BUNDLE_REJECTIONS } from "./domain/bundle.ts";
+import { type ConductCount, type ConductTerms, conductOf } from "./domain/conduct.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
-import type { DeliveryAnswer } from "./domain/events.ts";
+import type { DeliveryAnswer, TxEventType } from "./domain/events.ts";
 import type { EventListener } from "./domain/ports.ts";
 import { REJECTION_CODES } from "./domain/rejection.ts";
 
@@ -67,6 +68,17 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 			"Ether that landed bids claimed, and paid",
 			labelSets({ of: ["claimed", "paid"] }),
 		),
+		/** As it happens; after a reorganisation a transaction may be counted twice. */
+		conduct: metrics.counter(
+			"relay_builder_conduct_total",
+			"Transactions by what a builder did with them, as in builders.csv",
+			labelSets({ builder: builders, count: COUNTED }),
+		),
+		seen: metrics.counter(
+			"relay_seen_in_public_total",
+			"Transactions that the public mempool had before any block",
+			labelSets({ of: ["transaction", "canary"] }),
+		),
 		call: metrics.counter(
 			"relay_calls_total",
 			"JSON-RPC calls by method",
@@ -82,9 +94,25 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 
 const WEI_PER_ETHER = 1e18;
 
+/** The counts of a builder's conduct that an event may raise. */
+const RAISED: Readonly<Partial<Record<TxEventType, readonly ConductCount[]>>> = {
+	included: ["mined", "minedAfterCancel", "leakedCanaries"],
+	refunded: ["backrun", "shortRefunds"],
+	backrunLeftOut: ["otherBackrun", "noBackrun"],
+	seenInPublic: ["seenAlone", "leakedCanaries"],
+};
+const COUNTED = [...new Set(Object.values(RAISED).flat())];
+
 /** Returns a listener of the records that counts the changes of transactions. */
-export function countsRecords({ stage, refunded }: RelayMetrics): EventListener {
+export function countsRecords(
+	{ stage, refunded, conduct, seen }: RelayMetrics,
+	terms: ConductTerms,
+): EventListener {
 	return (record, before, event) => {
+		if (event.type === "seenInPublic") seen({ of: record.from === terms.canary ? "canary" : "transaction" });
+		const raised = RAISED[event.type] ?? [];
+		for (const one of raised.length === 0 ? [] : conductOf(record, terms))
+			for (const count of raised) conduct({ builder: one.builder, count }, one[count]);
 		if (record.stage !== before) stage({ stage: record.stage });
 		if (event.type === "refunded") refunded({}, Number(BigInt(event.paid)) / WEI_PER_ETHER);
 	};

@@ -3,6 +3,7 @@
 
 import { type Clock, inSlices, withDeadline } from "../shared/clock.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
+import { conductSums } from "./ingress/builderConduct.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { core_state } from "./ingress/methods/betweenRelays.ts";
 import type { CoreState, NodeState } from "./ingress/operators.ts";
@@ -68,6 +69,7 @@ export function coreState({
 			bids: market.bids.size,
 			isBidding: market.isOpen,
 			edges: edges?.size ?? 0,
+			conduct: conductSums(await transactions.conduct.all()),
 		};
 	};
 }

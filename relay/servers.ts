@@ -18,10 +18,16 @@ import { hasRecords } from "./domain/builder.ts";
 import { MAX_PER_SENDER } from "./domain/transaction.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreRequests } from "./edge/coreRequests.ts";
+import type { ConductView } from "./ingress/builderConduct.ts";
 import { type InfoFacts, infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import type { CoreFacts } from "./ingress/methodDependencies.ts";
-import { core_facts, core_refundSums, core_sharedTransaction } from "./ingress/methods/betweenRelays.ts";
+import {
+	core_conduct,
+	core_facts,
+	core_refundSums,
+	core_sharedTransaction,
+} from "./ingress/methods/betweenRelays.ts";
 import { FEED_STREAM_LIFE_MS, FEED_STREAM_RETRY_MS, mevShareStream } from "./ingress/mevShareStream.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
@@ -85,7 +91,10 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 				const searchers = { websockets, subscriptions: subscriptions.size, eventStreams: streams() };
 				return { ...build, ...placeOf(core), node: ofNode, searchers, core: ofCore };
 			},
-			refundSums: async (from) => (await core.run(core_refundSums, [from], OWN_CALL)) as RefundSumsPage,
+			operators: {
+				refundSums: async (from) => (await core.run(core_refundSums, [from], OWN_CALL)) as RefundSumsPage,
+				conduct: async () => (await core.run(core_conduct, [], OWN_CALL)) as readonly ConductView[],
+			},
 			async info() {
 				return infoReport(config, {
 					...build,

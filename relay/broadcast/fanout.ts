@@ -99,7 +99,16 @@ export type BundleAnswered = (delivery: BundleDelivery) => void;
 /** The functions of the builders that users' transactions need. */
 export type Broadcaster = Pick<
 	Fanout,
-	"cancel" | "eligible" | "forget" | "isOut" | "leastWaiting" | "restore" | "send" | "takeBack"
+	| "builtBy"
+	| "cancel"
+	| "eligible"
+	| "forget"
+	| "isOut"
+	| "leastWaiting"
+	| "restore"
+	| "send"
+	| "sentTo"
+	| "takeBack"
 >;
 
 /** The functions of the builders that searchers' bundles need. */
@@ -167,7 +176,13 @@ export class Fanout {
 
 	/** Whether any builder was sent the transaction since its last submission. */
 	isOut(hash: string): boolean {
-		return [...this.#builders.values()].some(({ lane }) => lane.sentFor("user", hash) !== undefined);
+		return this.sentTo(hash).length > 0;
+	}
+
+	/** Names of the builders that were sent the transaction since its last submission. */
+	sentTo(hash: string): readonly string[] {
+		const builders = [...this.#builders.values()];
+		return builders.filter(({ lane }) => lane.sentFor("user", hash) !== undefined).map(({ row }) => row.name);
 	}
 
 	/** Marks builders that were sent the transaction before this process started. */
@@ -185,11 +200,8 @@ export class Fanout {
 	 * cancel.
 	 */
 	takeBack({ tx }: PrivateTransaction): readonly string[] {
-		const builders = [...this.#builders.values()];
-		for (const { lane } of builders) lane.withdraw(tx.from, tx.hash);
-		return builders
-			.filter(({ lane }) => lane.sentFor("user", tx.hash) !== undefined)
-			.map(({ row }) => row.name);
+		for (const { lane } of this.#builders.values()) lane.withdraw(tx.from, tx.hash);
+		return this.sentTo(tx.hash);
 	}
 
 	/** Queues it for `builders`; does not wait. */

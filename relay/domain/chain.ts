@@ -89,6 +89,8 @@ export interface Inclusion {
 	readonly blockHash: string;
 	readonly index: number;
 	readonly reverted: boolean;
+	/** The block's, lower case. */
+	readonly coinbase: string;
 }
 
 /** Attributes that the consensus layer has published for the block on top of another one. */

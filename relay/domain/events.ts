@@ -96,7 +96,26 @@ export type TxEvent =
 				readonly backrun?: boolean;
 			}
 	  >
-	| BlockEvent<"included", { readonly blockHash: string; readonly index: number; readonly reverted: boolean }>
+	/** `coinbase`: the block's, lower case; events of earlier versions lack it. */
+	| BlockEvent<
+			"included",
+			{
+				readonly blockHash: string;
+				readonly index: number;
+				readonly reverted: boolean;
+				readonly coinbase?: string;
+			}
+	  >
+	/**
+	 * Its block has it without any backrun that was sent for it. `builders` had accepted one early
+	 * enough. `isOther`: the transaction behind it paid the coinbase all the same.
+	 */
+	| BlockEvent<"backrunLeftOut", { readonly builders: readonly string[]; readonly isOther: boolean }>
+	/**
+	 * The node's public mempool had it at `at`, before any block did. `alone`: the only builder that
+	 * had been sent it by then.
+	 */
+	| BlockEvent<"seenInPublic", { readonly alone?: string }>
 	/** The block that contained it, or that used its nonce, has left the chain. */
 	| BlockEvent<"reorged">
 	/**

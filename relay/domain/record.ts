@@ -66,6 +66,8 @@ export interface TransactionRecord {
 	readonly behindHidden: boolean;
 	/** The last block that contained it and has left the chain; null if there was none. */
 	readonly exposed: Exposure | null;
+	/** When the public mempool had it before any block did, in ms since the epoch; null: never seen. */
+	readonly seenAt: number | null;
 	/** The error of its last simulation, or why there was none. Null once it has passed. */
 	readonly simulationError: SimulationError | null;
 	/**
@@ -146,6 +148,7 @@ export function newRecord(transaction: Recorded): TransactionRecord {
 		shared: false,
 		behindHidden: false,
 		exposed: null,
+		seenAt: null,
 		simulationError: null,
 		block: null,
 		blockHash: null,
@@ -292,6 +295,8 @@ const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set([
 	"bundled",
 	"refunded",
 	"exposed",
+	"backrunLeftOut",
+	"seenInPublic",
 ]);
 
 function applyFields(record: Draft, event: LifeEvent): void {
@@ -342,6 +347,9 @@ function applyFields(record: Draft, event: LifeEvent): void {
 			record.exposed = { block: event.block, depth: event.depth };
 			// It is sent again whatever its age, so its lifetime starts again.
 			if (record.firstBlock !== null) record.firstBlock = event.block + event.depth;
+			break;
+		case "seenInPublic":
+			record.seenAt = event.at;
 			break;
 		case "replaced":
 		case "cancelled":
@@ -402,6 +410,7 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 	bundled: [[OUTGOING, "BROADCAST"]],
 	// Read from the block some time later.
 	refunded: [[MINED, "same"]],
+	backrunLeftOut: [[MINED, "same"]],
 	// Builders may respond at any time.
 	delivered: [[ALL, "same"]],
 	// A builder may mine a transaction that has just been replaced, cancelled or expired.
@@ -411,6 +420,7 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 		[["DROPPED"], "PENDING"],
 	],
 	exposed: [[[...LIVE, ...ENDED_BY_USER, ...ENDED_BY_RELAY], "same"]],
+	seenInPublic: [[[...LIVE, ...ENDED_BY_USER, "EXPIRED"], "same"]],
 	// An expired transaction could be resubmitted, so its user may still end it.
 	replaced: [[[...LIVE, "EXPIRED"], "REPLACED"]],
 	cancelled: [[[...LIVE, "EXPIRED"], "CANCELLED"]],

@@ -18,6 +18,8 @@ export const [SOFT, REVIVABLE] = ["n/", "g/"];
 export const [REFUND, REFUND_HOUR] = ["f/", "h/"];
 /** The figures of a searcher's bundles, by day and owner. */
 export const SEARCHER_DAY = "d/";
+/** A builder's conduct, by day and builder. */
+export const BUILDER_DAY = "b/";
 /** Precedes the key of an entry that is damaged, or that lacks another entry which was lost. */
 export const ASIDE = "z/";
 /** Bidders' payments in a block. */

@@ -138,6 +138,11 @@ export class HeadTracker implements Component {
 		return this.#chain[number - first.number]?.hash === hash;
 	}
 
+	/** The coinbase of the followed block with this number; undefined if it is not remembered. */
+	coinbaseAt(number: number): string | undefined {
+		return this.#chain[number - (this.#chain[0]?.number ?? 0)]?.miner;
+	}
+
 	/** The block after the tracked head; null before the first head. */
 	next(): NextBlock | null {
 		return this.#next;

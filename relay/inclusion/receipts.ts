@@ -9,7 +9,7 @@ import {
 	type RpcCall,
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
-import type { Inclusion } from "../domain/chain.ts";
+import type { Header, Inclusion } from "../domain/chain.ts";
 import { readHeader } from "../domain/nodeJson.ts";
 import { hash as hashOf } from "./blockReader.ts";
 import type { HeadTracker } from "./heads.ts";
@@ -29,9 +29,12 @@ export type ReceiptReader = ReturnType<typeof receiptReader>;
  */
 export type FoundInclusion = Inclusion | "unfollowed" | null;
 
+/** The part of an inclusion that the receipt has. */
+type Receipt = Omit<Inclusion, "coinbase">;
+
 interface ReceiptReaderDependencies {
 	readonly node: Pick<JsonRpcClient, "batch">;
-	readonly chain: Pick<HeadTracker, "has">;
+	readonly chain: Pick<HeadTracker, "coinbaseAt" | "has">;
 }
 
 export function receiptReader({ node, chain }: ReceiptReaderDependencies) {
@@ -58,14 +61,16 @@ export function receiptReader({ node, chain }: ReceiptReaderDependencies) {
 	 * Marks inclusions in blocks outside the followed chain as "unfollowed". For blocks older than
 	 * the remembered ones, the node is asked again.
 	 */
-	const followed = async (found: readonly (Inclusion | null)[]): Promise<FoundInclusion[]> => {
+	const followed = async (found: readonly (Receipt | null)[]): Promise<FoundInclusion[]> => {
 		const older = new Set<number>();
 		for (const one of found) if (one && chain.has(one.block, one.blockHash) === null) older.add(one.block);
-		const hashes = new Map(await ask([...older].map(blockCall), readHash));
+		const headers = new Map(await ask([...older].map(blockCall), readNumbered));
 		return found.map((one) => {
 			if (one === null) return null;
-			const isFollowed = chain.has(one.block, one.blockHash) ?? hashes.get(one.block) === one.blockHash;
-			return isFollowed ? one : "unfollowed";
+			const header = headers.get(one.block);
+			const isFollowed = chain.has(one.block, one.blockHash) ?? header?.hash === one.blockHash;
+			const coinbase = chain.coinbaseAt(one.block) ?? header?.miner;
+			return isFollowed && coinbase !== undefined ? Object.assign(one, { coinbase }) : "unfollowed";
 		});
 	};
 	return {
@@ -85,11 +90,11 @@ function blockCall(number: number): RpcCall {
 	return { method: "eth_getBlockByNumber", params: [toQuantity(number), false] };
 }
 
-/** Number and hash of a block. Throws an UpstreamError. */
-function readHash(answer: RpcAnswer | undefined): readonly [number: number, hash: string] {
+/** A block's header, with its number. Throws an UpstreamError. */
+function readNumbered(answer: RpcAnswer | undefined): readonly [number: number, header: Header] {
 	const header = answer?.ok ? readHeader(answer.result) : null;
 	if (header === null) throw new UpstreamError("notJsonRpc");
-	return [header.number, header.hash];
+	return [header.number, header];
 }
 
 function receiptCall(hash: string): RpcCall {
@@ -97,7 +102,7 @@ function receiptCall(hash: string): RpcCall {
 }
 
 /** Null if not mined, or mined above `maxBlock`. Throws an UpstreamError for any other answer. */
-function readInclusion(hash: string, answer: RpcAnswer | undefined, maxBlock: number): Inclusion | null {
+function readInclusion(hash: string, answer: RpcAnswer | undefined, maxBlock: number): Receipt | null {
 	// An error does not mean "not mined": the node may be indexing, or out of memory.
 	if (answer === undefined || !answer.ok || answer.result === undefined)
 		throw new UpstreamError("notJsonRpc");

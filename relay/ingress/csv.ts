@@ -11,7 +11,7 @@ const FORMULA = /^[=+\-@\t\r]/;
 export function csvAnswer(
 	file: string,
 	lines: readonly (readonly string[])[],
-	headers: Readonly<Record<string, string>>,
+	headers: Readonly<Record<string, string>> = {},
 ): HttpAnswer {
 	return {
 		status: 200,

@@ -35,7 +35,7 @@ import type { MethodDependencies } from "./methodDependencies.ts";
 import { CORE_METHODS, EDGE_METHODS, METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 import { MEV_SHARE } from "./mevShareStream.ts";
-import { operatorRoutes, type ReadRefundSums, type RelayState } from "./operators.ts";
+import { type OperatorData, operatorRoutes, type RelayState } from "./operators.ts";
 import { ENDPOINTS_TO_CHOOSE, NOT_READY, type PublicServerOptions, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends PublicServerOptions {
@@ -49,7 +49,7 @@ export interface IngressOptions extends PublicServerOptions {
 	readonly adminToken: string | undefined;
 	/** The state that the operator's page shows, given the number of open websockets. */
 	readonly state: (websockets: number) => Promise<RelayState>;
-	readonly refundSums: ReadRefundSums;
+	readonly operators: Omit<OperatorData, "state">;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
@@ -147,7 +147,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const common = { ...options.connections, host, maxBodyBytes };
 	const shared = { readAddress, limiter, unread, log, clock };
 	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
-	const { adminToken, state, refundSums } = options;
+	const { adminToken, state, operators } = options;
 	const pages = createPages(
 		"relay",
 		ENDPOINTS_TO_CHOOSE,
@@ -164,7 +164,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				...dependencies.recordRoutes,
 				...(searcherPort === undefined ? dependencies.searcherRoutes : []),
 				{ path: "/info", handle: async () => jsonAnswer(200, await options.info()) },
-				...operatorRoutes(adminToken, () => state(websocket.size), refundSums),
+				...operatorRoutes(adminToken, { ...operators, state: () => state(websocket.size) }),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
 				pages.root,

@@ -25,6 +25,7 @@ import type { SearcherMarket } from "../market/market.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
+import type { ConductView } from "./builderConduct.ts";
 import type { CoreState } from "./operators.ts";
 import type { VerifyRead } from "./readSignatures.ts";
 import type { RefundSumsPage } from "./refundSums.ts";
@@ -64,6 +65,8 @@ export interface CoreNeeds {
 	readonly state: () => Promise<CoreState>;
 	/** A page of the operator's sums of refunds; `from`: its place, null for the first one. */
 	readonly refundSums: (from: string | null) => Promise<RefundSumsPage>;
+	/** The builders' conduct, for the operator. */
+	readonly conduct: () => Promise<readonly ConductView[]>;
 	/** Names of all builders; a searcher may choose among them. */
 	readonly builderNames: readonly string[];
 	/** Names of the builders that a path allows. */

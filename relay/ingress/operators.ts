@@ -7,6 +7,7 @@ import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Build } from "../../shared/version.ts";
+import { type ConductSum, type ConductView, conductRows } from "./builderConduct.ts";
 import { csvAnswer } from "./csv.ts";
 import type { Role } from "./info.ts";
 import { isPlace, type RefundSumsPage, SUM_COLUMNS } from "./refundSums.ts";
@@ -66,6 +67,8 @@ export interface CoreState {
 	readonly isBidding: boolean;
 	/** Relays that are connected to the core. */
 	readonly edges: number;
+	/** What each builder did in the last 30 days, see builderConduct.ts; by day: builders.csv. */
+	readonly conduct: readonly ConductSum[];
 }
 
 export interface BuilderState {
@@ -81,24 +84,49 @@ export interface BuilderState {
 /** A page of the sums of refunds, from a place on. Throws RpcError without a core. */
 export type ReadRefundSums = (from: string | null) => Promise<RefundSumsPage>;
 
+/** The operator's data. */
+export interface OperatorData {
+	readonly state: () => Promise<RelayState>;
+	readonly refundSums: ReadRefundSums;
+	/** The builders' conduct by day. Throws RpcError without a core. */
+	readonly conduct: () => Promise<readonly ConductView[]>;
+}
+
 /**
- * `GET /admin/state`, `GET /operator/refunds.csv`, and both below `/relay`. Boost has an
- * `/admin/state` of its own, so it streams the other paths to the relay.
+ * `GET /admin/state`, `GET /operator/refunds.csv` and `GET /operator/builders.csv`, and all of them
+ * below `/relay` too. Boost has an `/admin/state` of its own, so it streams the other paths to the
+ * relay.
  */
 export function operatorRoutes(
 	token: string | undefined,
-	state: () => Promise<RelayState>,
-	refundSums: ReadRefundSums,
+	{ state, refundSums, conduct }: OperatorData,
 ): Route[] {
 	const routes: AdminRoute[] = [
 		{ path: "/admin/state", verb: "GET", handle: async () => jsonAnswer(200, await state()) },
-		{ path: REFUNDS_CSV, verb: "GET", handle: ({ query, path }) => refundsCsv(path, query, refundSums) },
+		{
+			path: "/operator/refunds.csv",
+			verb: "GET",
+			handle: ({ query, path }) => ofCore(() => refundsCsv(path, query, refundSums)),
+		},
+		{
+			path: "/operator/builders.csv",
+			verb: "GET",
+			handle: () => ofCore(async () => csvAnswer("builders.csv", conductRows(await conduct()))),
+		},
 	];
 	const below = routes.map((route) => ({ ...route, path: `/relay${route.path}` }));
 	return adminRoutes("relay", token, [...routes, ...below]);
 }
 
-const REFUNDS_CSV = "/operator/refunds.csv";
+/** The answer of the core, or 503 without one. */
+async function ofCore(answer: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+	try {
+		return await answer();
+	} catch (thrown) {
+		if (thrown instanceof RpcError) return jsonAnswer(503, { error: thrown.message }, { "retry-after": "1" });
+		throw thrown;
+	}
+}
 
 async function refundsCsv(
 	path: string,
@@ -108,13 +136,7 @@ async function refundsCsv(
 	const from = query.get("from");
 	if (from !== null && !isPlace(from))
 		return jsonAnswer(400, { error: "from: expected the value in the Link header of the page before" });
-	try {
-		const { lines, next } = await refundSums(from);
-		const link =
-			next === null ? {} : { link: `<${path}?${new URLSearchParams({ from: next })}>; rel="next"` };
-		return csvAnswer("refunds.csv", [SUM_COLUMNS, ...lines], link);
-	} catch (thrown) {
-		if (thrown instanceof RpcError) return jsonAnswer(503, { error: thrown.message }, { "retry-after": "1" });
-		throw thrown;
-	}
+	const { lines, next } = await refundSums(from);
+	const link = next === null ? {} : { link: `<${path}?${new URLSearchParams({ from: next })}>; rel="next"` };
+	return csvAnswer("refunds.csv", [SUM_COLUMNS, ...lines], link);
 }

@@ -43,7 +43,7 @@ export interface MarketOptions {
 export interface MarketDependencies {
 	readonly transactions: Pick<
 		Transactions,
-		"bid" | "bundled" | "delivered" | "pool" | "records" | "refunded"
+		"backrunLeftOut" | "bid" | "bundled" | "delivered" | "pool" | "records" | "refunded"
 	>;
 	readonly accounts: Accounts;
 	readonly tip: Tip;

@@ -7,9 +7,10 @@
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
 import type { BidOut } from "../auction/bidsOut.ts";
-import type { BundleTable } from "../auction/bundleTable.ts";
+import { type BundleTable, statusIn } from "../auction/bundleTable.ts";
 import { bundleHash } from "../domain/bundle.ts";
 import { bidderKey } from "../domain/bundleStatus.ts";
+import { IN_TIME_MS } from "../domain/conduct.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { isNewAccountCostlier, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
@@ -151,6 +152,8 @@ export class Settlement {
 		if (block === null) return;
 		const landed: Landed[] = [];
 		const left = new Map<TransactionRecord, Left>();
+		/** Whether the transaction behind each one pays the coinbase by transfers. */
+		const paying = new Map<TransactionRecord, boolean>();
 		for (const record of targets) {
 			const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
 			const behind = place < 0 ? undefined : block.transactions[place + 1];
@@ -158,6 +161,7 @@ export class Settlement {
 			const gain = await this.#gain(record, round, block, behind?.hash);
 			for (const one of round?.records ?? [])
 				this.#market.table.change(one, block.number, { paid: gain?.transfers ?? null });
+			paying.set(record, (gain?.transfers ?? 0n) > 0n);
 			if (gain === null || behind === undefined) continue;
 			const one = await this.#landed(record, { block, index: place + 1, out: round?.behind ?? null, gain });
 			if (one === null) continue;
@@ -173,10 +177,31 @@ export class Settlement {
 			if (record.blockHash !== blockHash || inclusion === null) continue;
 			this.#settled.set(record, inclusion);
 			const refund = refunds.get(record);
+			const builders = refund === undefined ? this.#heldBackruns(record, blockHash, inclusion.at) : [];
 			if (refund !== undefined) transactions.refunded(record.hash, block.number, refund);
+			else if (builders.length > 0)
+				transactions.backrunLeftOut(record.hash, block.number, builders, paying.get(record) === true);
 			const own = left.get(record);
 			if (own !== undefined) onLanded(own.out.bid, own.transfers);
 		}
+	}
+
+	/**
+	 * Names of the builders that had accepted a backrun in time for the block, seen at `seenAt` (ms),
+	 * which was not withdrawn. Not known after a restart.
+	 */
+	#heldBackruns(record: TransactionRecord, blockHash: string, seenAt: number): readonly string[] {
+		const { block } = record;
+		const { records = [] } = this.#market.auctioneer.rounds.find(record.hash, blockHash) ?? {};
+		const held = records.flatMap((bundle) => {
+			const status = block === null ? undefined : statusIn(bundle, block);
+			return status?.stage === "LOST" && status.reason === null ? status.deliveries : [];
+		});
+		const cancelled = held.filter(({ kind }) => kind === "cancel").map(({ builder }) => builder);
+		const accepted = held.filter(
+			({ kind, answer, at }) => kind === "bundle" && answer === "accepted" && at + IN_TIME_MS <= seenAt,
+		);
+		return [...new Set(accepted.map(({ builder }) => builder))].filter((name) => !cancelled.includes(name));
 	}
 
 	/**

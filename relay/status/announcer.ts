@@ -32,6 +32,7 @@ function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent)
 		case "received":
 		// The new owner may have changed `fastMode`.
 		case "joined":
+		case "seenInPublic":
 			return true;
 		case "exposed": {
 			const last = previous(record, "exposed");

@@ -27,7 +27,7 @@ const LINES: Readonly<Record<Stage, string | null>> = {
 /** The stages of a transaction that has ended and was not mined, through no fault of its user. */
 const NOT_LANDED: ReadonlySet<Stage> = new Set(["EXPIRED", "DROPPED"]);
 /** Events with a line of their own, whatever the stage. */
-const OWN_LINES: ReadonlySet<string> = new Set(["received", "reorged", "exposed"]);
+const OWN_LINES: ReadonlySet<string> = new Set(["received", "reorged", "exposed", "seenInPublic"]);
 
 interface LifeLogDependencies {
 	readonly log: Logger;
@@ -54,6 +54,8 @@ export function createLifeLog({ log, requestOf }: LifeLogDependencies): EventLis
 			log.info("transaction left its block", { hash, request, path, block: event.block });
 		if (event.type === "exposed")
 			log.info("transaction public: its block left the chain", { hash, request, path, block: event.block });
+		if (event.type === "seenInPublic")
+			log.warn("transaction seen in the public mempool", { hash, request, path, block: event.block });
 		if (rejection !== null) {
 			const { builder, block: at } = rejection;
 			log.info("transaction rejected by a builder", { hash, request, path, upstream: builder, block: at });

@@ -36,7 +36,7 @@ export function publicEvents(record: TransactionRecord, isPublic: IsPublic): rea
 	const mined = minedBackrun(record);
 	const isShown = (event: LifeEvent | Delivery) => isMined(record.stage) || !tellsOfBids(event);
 	const events = record.events
-		.filter(isShown)
+		.filter((event) => isShown(event) && !isForOperator(event))
 		.map((event) => shown(event.at, lifeView(record, event, mined, isPublic)));
 	const deliveries = hidesBuilders(record) ? [] : record.deliveries.filter(isShown).map(deliveryView);
 	return [...events, ...deliveries].sort((a, b) => a.at - b.at);
@@ -48,7 +48,8 @@ export function publicEvent(
 	event: TxEvent,
 	isPublic: IsPublic,
 ): PublicEvent | null {
-	if (event.type === "bid" || (tellsOfBids(event) && !isMined(record.stage))) return null;
+	if (event.type === "bid" || isForOperator(event)) return null;
+	if (tellsOfBids(event) && !isMined(record.stage)) return null;
 	if (event.type === "delivered") return hidesBuilders(record) ? null : deliveryView(event);
 	return shown(event.at, lifeView(record, event, minedBackrun(record), isPublic));
 }
@@ -58,6 +59,11 @@ export function publicEvent(
  */
 function tellsOfBids(event: TxEvent | Delivery): boolean {
 	return ("type" in event && event.type === "bundled") || ("backrun" in event && event.backrun === true);
+}
+
+/** Whether only the operator sees it: it tells of a builder, for whom one event proves nothing. */
+function isForOperator({ type }: TxEvent): boolean {
+	return type === "backrunLeftOut";
 }
 
 /**
@@ -141,6 +147,10 @@ function lifeView(
 		case "simulationFailed": {
 			const { error, ...rest } = event;
 			return hidesBuilders(record) ? { ...rest, error: { code: error.code } } : event;
+		}
+		case "seenInPublic": {
+			const { alone, ...rest } = event;
+			return rest;
 		}
 		case "queued": {
 			const { reason, block, ...rest } = event;

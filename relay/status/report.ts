@@ -21,6 +21,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		refundWei: record.refund,
 		refundCost: refundCost(record),
 		exposed: record.exposed,
+		seenAt: record.seenAt,
 	});
 	if (status === "UNKNOWN") return { ...unknownStatus(record.hash), fastMode, shared, ...held };
 	return {

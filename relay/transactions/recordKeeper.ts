@@ -3,23 +3,33 @@
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
+import type { Change } from "../../shared/kv/port.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { TransactionDisk } from "./disk.ts";
 import type { NonceTurns } from "./nonceTurns.ts";
 import type { PoolReader } from "./pool.ts";
 import type { RecordEntry, TransactionRecords } from "./records.ts";
-import type { RefundTable } from "./refundTable.ts";
 
 export interface RecordKeeperDependencies {
 	readonly pool: PoolReader;
 	readonly records: TransactionRecords;
 	readonly disk: TransactionDisk;
-	readonly refunds: Pick<RefundTable, "settling">;
+	/** Their final parts are written in the commit that archives the records. */
+	readonly tables: readonly FinalTable[];
 	readonly turns: NonceTurns;
 	/** Time to store, in ms; see laterTime. */
 	readonly timeToStore: () => number;
 	readonly clock: Clock;
 	readonly background: Pick<Background, "run">;
+}
+
+/** A table with a part that is final once the records are archived. */
+interface FinalTable {
+	/** The changes to write when these records are archived. Call `done` once they are on disk. */
+	settling(records: readonly TransactionRecord[]): {
+		readonly changes: readonly Change[];
+		readonly done: () => void;
+	};
 }
 
 /** Records per write. */
@@ -86,7 +96,7 @@ export class RecordKeeper {
 		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,
 	): Promise<void> {
-		const { records, disk, refunds, timeToStore } = this.#dependencies;
+		const { records, disk, tables, timeToStore } = this.#dependencies;
 		for (let i = 0; i < entries.length; i += BATCH_SIZE) {
 			// Some may have been revived by now.
 			const batch = entries
@@ -94,9 +104,10 @@ export class RecordKeeper {
 				.map(({ record }) => record)
 				.filter((record) => isOver(record) && this.#isAtRest(record));
 			const stages = batch.map(({ stage }) => stage);
-			const settling = refunds.settling(batch);
-			await disk.archive(batch, timeToStore(), settling.changes);
-			settling.done();
+			const settling = tables.map((table) => table.settling(batch));
+			const changes = settling.flatMap((one) => one.changes);
+			await disk.archive(batch, timeToStore(), changes);
+			for (const { done } of settling) done();
 			// A record that changed during the write is archived later.
 			batch.forEach((record, at) => {
 				if (record.stage === stages[at] && this.#isAtRest(record)) records.remove(record);

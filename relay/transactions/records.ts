@@ -38,6 +38,8 @@ const KEPT: ReadonlySet<TxEvent["type"]> = new Set([
 	"shared",
 	"bundled",
 	"refunded",
+	"backrunLeftOut",
+	"seenInPublic",
 	"joined",
 	"left",
 ]);

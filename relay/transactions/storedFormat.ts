@@ -82,6 +82,7 @@ const USUAL = {
 	shared: false,
 	behindHidden: false,
 	exposed: null,
+	seenAt: null,
 	passed: false,
 	backruns: 0,
 	refund: "0",
@@ -93,8 +94,18 @@ const USUAL = {
  * and addresses, which are in the submission beside it.
  */
 export function encodeRecord(record: TransactionRecord, isBeside = false): Buffer {
-	const { owners, endedBy, simulationError, ended, block, blockHash, firstBlock, exposed, settledAt } =
-		record;
+	const {
+		owners,
+		endedBy,
+		simulationError,
+		ended,
+		block,
+		blockHash,
+		firstBlock,
+		exposed,
+		seenAt,
+		settledAt,
+	} = record;
 	const { shared, behindHidden, passed, backruns, refund, events, deliveries, omitted } = record;
 	// A literal, since filtering entries takes several times as long. JSON leaves out undefined
 	// fields.
@@ -113,6 +124,7 @@ export function encodeRecord(record: TransactionRecord, isBeside = false): Buffe
 		shared: unless(USUAL.shared, shared),
 		behindHidden: unless(USUAL.behindHidden, behindHidden),
 		exposed: unless(USUAL.exposed, exposed),
+		seenAt: unless(USUAL.seenAt, seenAt),
 		simulationError: unless(USUAL.simulationError, simulationError),
 		block: unless(USUAL.block, block),
 		blockHash: unless(USUAL.blockHash, blockHash),
@@ -166,6 +178,7 @@ export function decodeRecord(
 		shared: record.shared ?? USUAL.shared,
 		behindHidden: record.behindHidden ?? USUAL.behindHidden,
 		exposed: record.exposed ?? USUAL.exposed,
+		seenAt: record.seenAt ?? USUAL.seenAt,
 		simulationError: record.simulationError ?? USUAL.simulationError,
 		block: record.block ?? USUAL.block,
 		blockHash: record.blockHash ?? USUAL.blockHash,

@@ -14,17 +14,19 @@ import { isOwnedBy } from "../../shared/ownership.ts";
 import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
-import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
+import type { QueueReason, Refund } from "../domain/events.ts";
 import { isOver, type Lifetime, lastBlockFrom } from "../domain/lifetime.ts";
 import { holdersOf, isLive, isMined, isOutgoing, type TransactionRecord } from "../domain/record.ts";
-import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
+import type { SimulationError } from "../domain/simulation.ts";
 import type { ChainLink, PrivateTransaction } from "../domain/transaction.ts";
 import { BlobConversion } from "./blobConversion.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
+import { ConductTable } from "./conductTable.ts";
 import { Disclosures } from "./disclosures.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
 import { TransactionPacker } from "./packedTransaction.ts";
+import { canBeSeen, isHeldFor, lastOf, type Of, onlyHolder } from "./pastEvents.ts";
 import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
 import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
@@ -33,12 +35,14 @@ import { RefundTable } from "./refundTable.ts";
 export interface TransactionsOptions extends Lifetime {
 	/** Most bytes of pending transactions. */
 	readonly maxBytes: number;
+	/** The account that sends canaries, lower case; null: none. */
+	readonly canary: string | null;
 }
 
 export interface TransactionsDependencies {
 	readonly kv: KeyValueStore;
 	readonly damaged: DamagedEntries;
-	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible" | "forget" | "restore" | "takeBack">;
+	readonly broadcaster: Omit<Broadcaster, "isOut" | "leastWaiting" | "send">;
 	readonly tip: Tip;
 	readonly clock: Clock;
 	/**
@@ -63,17 +67,6 @@ export interface GoingOut {
 	readonly unsimulated: SimulationError | null;
 }
 
-/**
- * Errors that may last for many blocks: recorded once, although the message changes with the fee.
- */
-const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
-	"FEE_CAP_TOO_LOW",
-	"BLOB_FEE_CAP_TOO_LOW",
-	"FORK_RULES",
-]);
-
-type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
-
 /** All transactions of the relay. */
 export class Transactions {
 	/** The pending transactions. */
@@ -90,6 +83,8 @@ export class Transactions {
 	readonly blobs: BlobConversion;
 	/** Refunds by address, and their totals. */
 	readonly refunds: RefundTable;
+	/** The builders' conduct by day. */
+	readonly conduct: ConductTable;
 	readonly #lifetime: Lifetime;
 	readonly #timeToStore: () => number;
 	readonly #pool: Pool;
@@ -121,7 +116,11 @@ export class Transactions {
 		this.#timeToStore = timeToStore;
 		const refunds = new RefundTable({ kv, damaged, records });
 		this.refunds = refunds;
-		this.keeper = new RecordKeeper({ pool, records, disk, refunds, turns, timeToStore, clock, background });
+		const builtBy = broadcaster.builtBy.bind(broadcaster);
+		const conduct = new ConductTable({ kv, damaged, records, clock, builtBy, canary: options.canary });
+		this.conduct = conduct;
+		const tables = [refunds, conduct];
+		this.keeper = new RecordKeeper({ pool, records, disk, tables, turns, timeToStore, clock, background });
 		const packer = this.#packer;
 		this.disclosures = new Disclosures({ pool, records, clock });
 		this.blobs = new BlobConversion({ pool, records, packer, blobProofs, background, onChange });
@@ -187,6 +186,7 @@ export class Transactions {
 		}
 		for (const entry of this.#pool.restore(pooled)) this.#nonceIsTaken(entry);
 		this.#disk.writeLater(await this.refunds.load(this.#timeToStore()));
+		await this.conduct.load();
 	}
 
 	// The state of the chain.
@@ -351,11 +351,26 @@ export class Transactions {
 		this.#records.emit(hash, Object.assign({ type: "refunded", at: this.#now(), block } as const, refund));
 	}
 
+	/** Its block has it without a backrun that `builders` had accepted; see the event. */
+	backrunLeftOut(hash: string, block: number, builders: readonly string[], isOther: boolean): void {
+		this.#records.emit(hash, { type: "backrunLeftOut", at: this.#now(), block, builders, isOther });
+	}
+
+	/** The public mempool had it at `at`, in ms since the epoch; repeated or known news is ignored. */
+	seenInPublic(hash: string, at: number): void {
+		const record = this.#records.get(hash)?.record;
+		if (record === undefined || !canBeSeen(record)) return;
+		const { broadcaster, tip } = this.#dependencies;
+		const block = tip.head()?.number ?? 0;
+		const alone = onlyHolder(record, broadcaster.sentTo(hash));
+		this.#records.emit(hash, { type: "seenInPublic", at, block, ...alone });
+	}
+
 	// Blocks that contain it.
 
 	/** It was mined. */
 	included({ record, transaction }: RecordEntry, inclusion: Inclusion): void {
-		const { hash, block, blockHash, index, reverted } = inclusion;
+		const { hash, block, blockHash, index, reverted, coinbase } = inclusion;
 		const { from, nonce } = transaction.tx;
 		const pooled = this.#pool.get(hash);
 		// It is being resubmitted: the account check after its write will find that it was mined.
@@ -367,7 +382,8 @@ export class Transactions {
 			// It moved to another block, by a reorganisation that was not seen.
 			this.#leftBlock(record);
 		}
-		this.#records.emit(hash, { type: "included", at: this.#now(), block, blockHash, index, reverted });
+		const at = this.#now();
+		this.#records.emit(hash, { type: "included", at, block, blockHash, index, reverted, coinbase });
 	}
 
 	/**
@@ -478,17 +494,4 @@ export class Transactions {
 	#now(): number {
 		return this.#dependencies.clock.now();
 	}
-}
-
-/** Whether the record already shows that the transaction failed with `error`. */
-function isHeldFor(record: TransactionRecord, error: SimulationError, block: number): boolean {
-	const last = record.stage === "SIMULATION_FAILED" ? record.simulationError : null;
-	if (last?.code !== error.code) return false;
-	if (WAITS_LONG.has(error.code)) return true;
-	return record.block === block && last.message === error.message;
-}
-
-/** The last event of this type, if there is one. */
-function lastOf<T extends TxEvent["type"]>({ events }: TransactionRecord, type: T): Of<T> | undefined {
-	return events.findLast((event): event is Extract<typeof event, Of<T>> => event.type === type);
 }

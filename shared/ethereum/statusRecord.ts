@@ -1,6 +1,8 @@
 // The status record of `GET /tx/{hash}` (interface section 2.1): its fields, the record of an
 // unknown hash, and the meaning of each stage for the user. Relay and boost fill it in.
 
+import { isoTime } from "../clock.ts";
+
 /** A block that contained a transaction and has left the chain. */
 export interface Exposure {
 	readonly block: number;
@@ -27,6 +29,10 @@ interface StageReport {
 	 * English.
 	 */
 	readonly exposed?: Exposure & { readonly message: string };
+	/**
+	 * Present if the public mempool had it before any block did. `at`: ISO 8601, UTC, milliseconds.
+	 */
+	readonly seenInPublic?: { readonly at: string; readonly message: string };
 }
 
 /** The interface's status record, with the fields of {@link StageReport} for a known hash. */
@@ -171,9 +177,12 @@ export function stageReport(
 		/** Wei that paying the refund would have cost, where that was more than the refund. */
 		readonly refundCost?: string | null;
 		readonly exposed?: Exposure | null;
+		/** In ms since the epoch. */
+		readonly seenAt?: number | null;
 	} = {},
 ): StageReport {
-	const { error = null, blockNumber = null, refundWei = "0", refundCost = null, exposed = null } = facts;
+	const { error = null, blockNumber = null, refundWei = "0", refundCost = null } = facts;
+	const { exposed = null, seenAt = null } = facts;
 	const [state, usual, usualStep] = (STATES as Partial<Record<string, (typeof STATES)[Stage]>>)[stage] ?? [
 		stage.toLowerCase(),
 		null,
@@ -189,8 +198,16 @@ export function stageReport(
 		refundWei,
 		nextStep: error === null ? usualStep : (nextStepOf(stage, error) ?? usualStep),
 	};
-	return exposed === null ? report : { ...report, exposed: { ...exposed, message: seenIn(exposed) } };
+	if (exposed === null && seenAt === null) return report;
+	return {
+		...report,
+		...(exposed === null ? {} : { exposed: { ...exposed, message: seenIn(exposed) } }),
+		...(seenAt === null ? {} : { seenInPublic: { at: isoTime(seenAt), message: SEEN_IN_PUBLIC } }),
+	};
 }
+
+const SEEN_IN_PUBLIC =
+	"it was in the public mempool before any block had it, so anybody may use it: its sender, a wallet, a fallback or a builder may have published it";
 
 function seenIn({ block }: Exposure): string {
 	return `it was seen in block ${block}, which has left the chain, so it is public: only another transaction with its nonce can stop it`;

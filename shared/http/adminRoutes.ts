@@ -17,7 +17,7 @@ export interface AdminRoute extends Pick<Route, "handle"> {
  */
 export const ADMIN_WEIGHT = 1;
 
-/** `routes` of `service`, guarded by `token`. Undefined if no token is set. */
+/** `routes` of `service` below a path, guarded by `token`. Undefined if no token is set. */
 export function adminRoutes(
 	service: "relay" | "boost",
 	token: string | undefined,

@@ -135,7 +135,8 @@ function bidsText({ status, shared, backruns }, pending) {
 }
 
 function drawState({ record, life, journal, by, earlier, ownCancel }) {
-	const { stage, state, reason, nextStep, exposed } = record;
+	const { stage, state, reason, nextStep, exposed, seenInPublic } = record;
+	const publicity = exposed ?? seenInPublic;
 	const isCancelled = stage === "CANCELLED" || ownCancel !== null;
 	drawVerdict(
 		verdictOf(record),
@@ -144,7 +145,7 @@ function drawState({ record, life, journal, by, earlier, ownCancel }) {
 	// A refund's absence stands beside the sum.
 	put("reason", reason && !isCancelled && stage !== "INCLUDED" && `Why: ${errorText(reason)}.`);
 	put("next", nextStep && `What you can do: ${nextStep}.`);
-	put("exposed", exposed && `Note: ${exposed.message}.`);
+	put("exposed", publicity && `Note: ${publicity.message}.`);
 	put("carried", carriedText(record, journal, by));
 	nodes("linked", [...endText(record, life, ownCancel), ...linkedText(record, life, { earlier, ownCancel })]);
 }
@@ -245,7 +246,7 @@ function feeOf({ gasUsed, effectiveGasPrice, blobGasUsed = "0x0", blobGasPrice =
 }
 
 /** A line for each who can see it. */
-function visible({ shared, exposed, stage }, { life, journal, by }) {
+function visible({ shared, exposed, seenInPublic, stage }, { life, journal, by }) {
 	const lines = [];
 	const add = (who, what) => {
 		const line = document.createElement("li");
@@ -255,6 +256,7 @@ function visible({ shared, exposed, stage }, { life, journal, by }) {
 		lines.push(line);
 	};
 	if (exposed) add("Everybody", "everything, since it was in a block that is gone");
+	else if (seenInPublic) add("Everybody", "everything, since the public mempool had it");
 	const names = [...builders(life)].join(", ");
 	if (names !== "") add(`Builders (${names})`, "everything, so that they can put it into a block");
 	else if (stage === "BROADCAST") add("Builders", "everything; the page does not show which ones have it");

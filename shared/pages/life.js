@@ -20,6 +20,7 @@ const EVENT_TEXTS = {
 		reverted ? `Mined in block ${block}, and reverted` : `Mined in block ${block}`,
 	reorged: () => "Its block has left the chain",
 	exposed: ({ block }) => `Public now: it was in block ${block}, which has left the chain`,
+	seenInPublic: () => "Seen in the public mempool, before any block had it",
 	refunded: ({ paid, owed, cost }) =>
 		paid === "0" && owed === "0" && cost !== "0"
 			? `No refund: paying it would have cost ${amount(cost)}, which is more`

@@ -92,6 +92,7 @@ export function story(facts: Facts): string {
 		...(journal === null ? [] : fallbackOf(journal)),
 		...(hasLanded(facts) ? [] : [...feesOf(record, chain), ...nonceOf(chain)]),
 		record.exposed === undefined ? "" : sentence(record.exposed.message),
+		record.seenInPublic === undefined ? "" : sentence(record.seenInPublic.message),
 		nextStep(facts),
 	];
 	return sentences.filter((one) => one !== "").join(" ");

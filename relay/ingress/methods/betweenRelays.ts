@@ -85,6 +85,14 @@ export const core_refundSums = coreMethod({
 	handle: ([from], _context, { refundSums }) => refundSums(from),
 });
 
+export const core_conduct = coreMethod({
+	name: "core_conduct",
+	summary: "The builders' conduct by day, for the operator.",
+	params: [],
+	result: z.array(z.record(z.string(), z.unknown())),
+	handle: (_params, _context, { conduct }) => conduct(),
+});
+
 /** All methods between relays. */
 export const BETWEEN_RELAYS = [
 	core_pendingTransaction,
@@ -95,4 +103,5 @@ export const BETWEEN_RELAYS = [
 	core_check,
 	core_state,
 	core_refundSums,
+	core_conduct,
 ] as const;

@@ -54,6 +54,8 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 		"https://user@relay.example",
 	],
 	INTERNAL_URL: ["10.0.0.7:8080", "ws://10.0.0.7"],
+	CANARY_KEY: ["0x12", `0x${"0".repeat(64)}`],
+	CANARY_PER_DAY: ["0", "1441", "1.5", "many"],
 	CORE_TIMEOUT_MS: ["199", "60001", "1s"],
 	HEAD_POLL_MS: ["9", "60001", "1s"],
 	ACCOUNT_TIMEOUT_MS: ["199", "60001", "1s"],

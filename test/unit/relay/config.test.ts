@@ -51,6 +51,8 @@ test("with nothing but what is required, everything else has its documented defa
 			RATE_LIMIT_RPS: 100,
 			POOL_MAX_BYTES: 268_435_456,
 			MAX_HEAD_AGE_S: undefined,
+			CANARY_KEY: undefined,
+			CANARY_PER_DAY: 24,
 			SIGNATURE_THREAD: true,
 			SIGNATURE_HIDING: "always",
 			EXPLORER_URL: undefined,
@@ -90,7 +92,7 @@ test("the list that comes with it is taken", () => {
 
 test("every example but that of the key, which nobody should copy, is valid itself", () => {
 	for (const [name, row] of Object.entries(RELAY_SETTINGS)) {
-		if (name === "SIGNING_KEY") continue;
+		if (name === "SIGNING_KEY" || name === "CANARY_KEY") continue;
 		assert.notEqual(row.parse(row.example), undefined, `${name}=${row.example}`);
 	}
 	assert.throws(() => addressOfKey(RELAY_SETTINGS.SIGNING_KEY.example));

@@ -81,6 +81,7 @@ scenario(
 		const { head } = fixture;
 		fixture.node.mined.set(pending.tx.hash, {
 			...{ hash: pending.tx.hash, block: head.number, blockHash: head.hash, index: 1, reverted: false },
+			coinbase: head.miner,
 		});
 		await fixture.block();
 		assert.deepEqual(fixture.stages(mined, pending), ["INCLUDED", "INCLUDED"]);

@@ -105,6 +105,12 @@ class FakeBuilders implements Broadcaster {
 		this.#waiting.clear();
 		for (const leaves of waiting) leaves();
 	}
+	sentTo(hash: string): readonly string[] {
+		return [...(this.#out.get(hash) ?? [])];
+	}
+	builtBy(): readonly string[] {
+		return [];
+	}
 	isOut(hash: string): boolean {
 		return this.#out.has(hash);
 	}
@@ -230,7 +236,7 @@ export class StagesFixture {
 		this.background = new Background({}, { log });
 		const { background } = this;
 		const transactions = new Transactions(
-			{ maxBytes: 256 * 1024 * 1024, txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 } },
+			{ maxBytes: 256 * 1024 * 1024, txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 }, canary: null },
 			{
 				...{ kv: disk, damaged: UNDAMAGED, broadcaster: builders, tip, clock, onWritten: () => {} },
 				...{ background, blobProofs: BLOB_PROOFS },
@@ -363,7 +369,8 @@ export class StagesFixture {
 		const number = this.head.number + 1;
 		const hash = `0x${number.toString(16)}`;
 		mined.forEach(({ tx }, index) => {
-			this.node.mined.set(tx.hash, { hash: tx.hash, block: number, blockHash: hash, index, reverted: false });
+			const place = { block: number, blockHash: hash, index, reverted: false, coinbase: "0xc0" };
+			this.node.mined.set(tx.hash, { hash: tx.hash, ...place });
 			this.node.nonces.set(tx.from, tx.nonce + 1n);
 		});
 		for (const [address, nonce] of Object.entries(used)) this.node.nonces.set(address, nonce);

@@ -39,6 +39,8 @@ const EVENTS = {
 		...{ type: "refunded", at, block, bundle: "0xb", backrun: "0xc", bid: "1", brought: "1" },
 		...{ cost: "0", owed: "1", paid: "1", payer: "0xd", recipient: "0xe" },
 	},
+	backrunLeftOut: { type: "backrunLeftOut", at, block, builders: ["b"], isOther: false },
+	seenInPublic: { type: "seenInPublic", at, block, alone: "b" },
 	broadcast: { type: "broadcast", at, block },
 	delivered: { type: "delivered", ...delivery },
 	included: { type: "included", ...inclusion, reverted: false },
@@ -87,6 +89,9 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	bid: "             P Q F S B . . . . . .",
 	bundled: "         B . . B B . . . . . .",
 	refunded: "        . . . . . I V . . . .",
+	backrunLeftOut: "  . . . . . I V . . . .",
+	// Whatever is in a block is public, and so is what can't be mined any more.
+	seenInPublic: "    P Q F S B . . R C E .",
 	// Neither a waiting transaction nor a failed one is sent.
 	broadcast: "       B . . B B . . . . . .",
 	delivered: "       P Q F S B I V R C E D",

@@ -15,7 +15,10 @@ const { proxy, reader, mine, send } = await startProxiedChain();
  * `has`: whether we follow the block of a receipt; null: it is before the blocks that we remember.
  */
 const inclusions = (hashes: readonly string[], maxBlock = 1_000, has: () => boolean | null = () => true) =>
-	receiptReader({ node: reader(), chain: { has } }).inclusions(hashes, maxBlock);
+	receiptReader({ node: reader(), chain: { has, coinbaseAt: () => `0x${"c0".repeat(20)}` } }).inclusions(
+		hashes,
+		maxBlock,
+	);
 
 describe("receiptReader", () => {
 	test("many are asked for by the hundred, and answered in their order", async () => {
@@ -66,6 +69,7 @@ describe("receiptReader", () => {
 		const [found] = await inclusions([NEVER]);
 		assert.deepEqual(found, {
 			...{ hash: NEVER, block: 5, blockHash: receipt.blockHash, index: 2, reverted: false },
+			coinbase: `0x${"c0".repeat(20)}`,
 		});
 	});
 

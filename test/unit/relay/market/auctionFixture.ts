@@ -119,13 +119,13 @@ export class AuctionFixture {
 		const background = new Background({}, { log });
 		const blobProofs = new BlobProofs({}, { clock });
 		this.transactions = new Transactions(
-			{ maxBytes: 256 * 1024 * 1024, txTtlBlocks: 25, slot: { ms: 12_000 } },
+			{ maxBytes: 256 * 1024 * 1024, txTtlBlocks: 25, slot: { ms: 12_000 }, canary: null },
 			{
 				...{ kv: disk, damaged: UNDAMAGED, tip, clock, blobProofs, background, log },
 				// The builders have all targets; what they are sent of them alone is not looked at.
 				broadcaster: {
 					...{ eligible: () => builders.all, takeBack: () => builders.all },
-					...{ cancel() {}, forget() {}, restore() {} },
+					...{ cancel() {}, forget() {}, restore() {}, sentTo: () => builders.all, builtBy: () => [] },
 				},
 				onChange: () => {},
 				onWritten: () => {},
@@ -302,7 +302,13 @@ export class AuctionFixture {
 		for (const block of applied) {
 			for (const [index, { hash }] of block.transactions.entries()) {
 				const known = this.transactions.records.get(hash);
-				const place = { block: block.number, blockHash: block.hash, index, reverted: false };
+				const place = {
+					block: block.number,
+					blockHash: block.hash,
+					index,
+					reverted: false,
+					coinbase: block.miner,
+				};
 				if (known !== undefined) this.transactions.included(known, { hash, ...place });
 			}
 		}

@@ -147,7 +147,7 @@ test("a record that somebody works on while it is archived, and is archived agai
 	const disk = new TransactionDisk({ kv, damaged: UNDAMAGED, log });
 	const refunds = new RefundTable({ kv, damaged: UNDAMAGED, records });
 	const keeper = new RecordKeeper({
-		...{ records, disk, refunds, turns, clock, pool: new Pool({ maxBytes: 1_000 }) },
+		...{ records, disk, tables: [refunds], turns, clock, pool: new Pool({ maxBytes: 1_000 }) },
 		timeToStore: () => BEGIN,
 		background: { run: () => {} },
 	});

@@ -1,0 +1,49 @@
+// The builders' conduct as the operator reads it: as JSON in /admin/state, and as CSV.
+
+import { addConduct, CONDUCT_COUNTS, type Conduct, type ConductCount, noConduct } from "../domain/conduct.ts";
+import { type Finding, findingsOf } from "../domain/conductFindings.ts";
+import { dayText } from "../domain/searcherFigures.ts";
+
+/** A builder's conduct on one day, or in all, as JSON. */
+export interface ConductView extends Readonly<Record<ConductCount, number>> {
+	/** As `2026-01-31`, UTC: when the transactions arrived. */
+	readonly day: string;
+	readonly builder: string;
+	/** Wei, as decimal strings. */
+	readonly owedWei: string;
+	readonly paidWei: string;
+}
+
+/** The sum of a builder's last days, with the findings about it. */
+export interface ConductSum extends Omit<ConductView, "day"> {
+	readonly findings: readonly Finding[];
+}
+
+/** Days that a sum is about. */
+export const SUM_DAYS = 30;
+
+export function conductView({ day, builder, owed, paid, ...counts }: Conduct): ConductView {
+	return { day: dayText(day), builder, ...counts, owedWei: `${owed}`, paidWei: `${paid}` };
+}
+
+/** The sums of the 30 days up to the last one with a transaction, by builder. */
+export function conductSums(rows: readonly Conduct[]): readonly ConductSum[] {
+	const last = Math.max(0, ...rows.map(({ day }) => day));
+	const sums = new Map<string, Conduct>();
+	for (const row of rows.filter(({ day }) => day > last - SUM_DAYS)) {
+		const sum = sums.get(row.builder) ?? noConduct(last, row.builder);
+		addConduct(sum, row);
+		sums.set(row.builder, sum);
+	}
+	return [...sums.values()].map((sum) => {
+		const { day, ...view } = conductView(sum);
+		return { ...view, findings: findingsOf(sum) };
+	});
+}
+
+const COLUMNS = ["day", "builder", ...CONDUCT_COUNTS, "owedWei", "paidWei"] as const;
+
+/** The lines of builders.csv, the header first. */
+export function conductRows(rows: readonly ConductView[]): readonly (readonly string[])[] {
+	return [COLUMNS, ...rows.map((row) => COLUMNS.map((name) => String(row[name])))];
+}
