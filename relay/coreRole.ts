@@ -111,7 +111,8 @@ function coreComponents(
 	{ background }: EdgeModules,
 	log: Logger,
 ): readonly Component[] {
-	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, blockLoop } = modules;
+	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, publicPool, blockLoop } =
+		modules;
 	return [
 		onStop("store", () => kv.close()),
 		blobProofs,
@@ -133,6 +134,7 @@ function coreComponents(
 				await background.join();
 			},
 		},
+		publicPool,
 		onStop("blocks", async () => blockLoop.stop()),
 	];
 }

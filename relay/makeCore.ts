@@ -22,10 +22,12 @@ import { NodeAccounts } from "./chain/accounts.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
 import type { RelayConfig } from "./config.ts";
 import { mevShareEvent } from "./domain/mevShareEvent.ts";
+import { canBeSeen } from "./domain/record.ts";
 import type { LocalCore } from "./edge/core.ts";
 import { EdgeServer } from "./edge/edgeServer.ts";
 import { FeedPublisher } from "./edge/feedPublisher.ts";
 import { paymentReader } from "./inclusion/payments.ts";
+import { PublicPool } from "./inclusion/publicPool.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
 import { conductView } from "./ingress/builderConduct.ts";
 import { bundleBlockView } from "./ingress/bundleViews.ts";
@@ -197,6 +199,17 @@ export async function makeCore(
 			onStep,
 		},
 	);
+	const publicPool = new PublicPool(
+		{ wsUrl: config.ETH_WS_URL, pollMs: config.HEAD_POLL_MS, slot: slots },
+		{
+			...{ node, lookup, clock, log: log.child("public mempool") },
+			isWatched(hash) {
+				const record = records.get(hash)?.record;
+				return record !== undefined && canBeSeen(record);
+			},
+			onSeen: (hash, at) => transactions.seenInPublic(hash, at),
+		},
+	);
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
 		{
@@ -283,7 +296,12 @@ export async function makeCore(
 			known: transactions,
 			behind: new ReadsBehind({ node: edge.reads, tip, feeRecipientOf, clock }),
 		}),
-		facts: () => ({ bidding: market.isOpen, simulation: abilities.report, receiptSigner }),
+		facts: () => ({
+			bidding: market.isOpen,
+			simulation: abilities.report,
+			receiptSigner,
+			leaks: publicPool.isSeen ? "seen" : "unseen",
+		}),
 		check,
 		conduct: async () => (await conduct.all()).map(conductView),
 		state: coreState({
@@ -318,6 +336,7 @@ export async function makeCore(
 			deliveries,
 			market,
 			runner,
+			publicPool,
 			blockLoop,
 		},
 		...{ receipts, edges, decides },

@@ -28,6 +28,7 @@ import type { ChainRules } from "./domain/transactionRules.ts";
 import type { Core, LocalCore } from "./edge/core.ts";
 import type { EdgeServer } from "./edge/edgeServer.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
+import type { PublicPool } from "./inclusion/publicPool.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import type { SubscriptionHub } from "./ingress/subscriptions.ts";
 import type { SearcherMarket } from "./market/market.ts";
@@ -85,6 +86,7 @@ export interface CoreModules {
 	readonly deliveries: DeliveryHealth;
 	readonly market: SearcherMarket;
 	readonly runner: SenderRunner;
+	readonly publicPool: PublicPool;
 	readonly blockLoop: BlockLoop;
 	readonly receipts: SyncWaits;
 	/** The connections of the other relays; null if no other relay can reach the store. */

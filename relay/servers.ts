@@ -169,7 +169,7 @@ async function askShared(core: EdgeModules["core"], hash: string): Promise<Decod
 /** The core's part of `GET /info`; unknown values if no core answers. */
 async function coreFacts(
 	core: EdgeModules["core"],
-): Promise<Pick<InfoFacts, "bidding" | "simulation" | "receiptSigner">> {
+): Promise<CoreFacts | Readonly<Record<keyof CoreFacts, null>>> {
 	if (core.local === null && core.remote === null) return UNKNOWN_FACTS;
 	try {
 		return (await core.run(core_facts, [], OWN_CALL)) as CoreFacts;
@@ -179,7 +179,7 @@ async function coreFacts(
 	}
 }
 
-const UNKNOWN_FACTS = { bidding: null, simulation: null, receiptSigner: null };
+const UNKNOWN_FACTS = { bidding: null, simulation: null, receiptSigner: null, leaks: null };
 
 /** The relay's ports and the limits of incoming connections and requests. */
 export function serverOptionsOf(config: RelayConfig): PublicServerOptions {

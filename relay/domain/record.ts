@@ -66,7 +66,7 @@ export interface TransactionRecord {
 	readonly behindHidden: boolean;
 	/** The last block that contained it and has left the chain; null if there was none. */
 	readonly exposed: Exposure | null;
-	/** When the public mempool had it before any block did, in ms since the epoch; null: never seen. */
+	/** When the public mempool had it before any block, in ms since the epoch; null: never seen. */
 	readonly seenAt: number | null;
 	/** The error of its last simulation, or why there was none. Null once it has passed. */
 	readonly simulationError: SimulationError | null;
@@ -455,6 +455,18 @@ export function isOutgoing(stage: Stage): boolean {
 /** Whether a transaction in `stage` is in a block. */
 export function isMined(stage: Stage): boolean {
 	return MINED.includes(stage);
+}
+
+/**
+ * Whether a sighting in the public mempool means something: no block has it, or had it before a
+ * reorganisation, and it was not seen before.
+ */
+export function canBeSeen({
+	stage,
+	exposed,
+	seenAt,
+}: Pick<TransactionRecord, "stage" | "exposed" | "seenAt">): boolean {
+	return seenAt === null && exposed === null && !isMined(stage) && stage !== "DROPPED";
 }
 
 /** Whether its user ended it. */

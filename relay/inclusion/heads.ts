@@ -10,13 +10,13 @@ import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { advice } from "../../shared/outgoing/advice.ts";
 import type { Block, ChainUpdate, Header, NextBlock } from "../domain/chain.ts";
-import { readHeader } from "../domain/nodeJson.ts";
+import { fieldsOf, readHash, readHeader } from "../domain/nodeJson.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
 import { hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
-import { HeadSubscription } from "./headSubscription.ts";
 import { HeadTimes } from "./headTimes.ts";
 import { BLOCK_TRIES, judgeLeap } from "./leap.ts";
+import { NodeSubscription } from "./nodeSubscription.ts";
 
 export interface HeadTrackerOptions {
 	/**
@@ -80,7 +80,7 @@ export class HeadTracker implements Component {
 	readonly times: HeadTimes;
 	readonly #options: HeadTrackerOptions;
 	readonly #dependencies: HeadTrackerDependencies;
-	readonly #subscription: HeadSubscription | null;
+	readonly #subscription: NodeSubscription | null;
 	readonly #listeners: ((update: ChainUpdate) => Promise<void>)[] = [];
 	readonly #stopping = new AbortController();
 	#running: Promise<void> = Promise.resolve();
@@ -112,7 +112,6 @@ export class HeadTracker implements Component {
 		this.#dependencies = dependencies;
 		const { clock, log, lookup, random = Math.random } = dependencies;
 		this.times = new HeadTimes({ slot: dependencies.slots }, { clock, log });
-		const onHead = (hash: string) => this.#onAnnounced(hash);
 		const onChange = () => {
 			this.#lastAnnounced = null;
 			this.#rest.abort();
@@ -120,7 +119,23 @@ export class HeadTracker implements Component {
 		this.#subscription =
 			options.wsUrl === undefined
 				? null
-				: new HeadSubscription({ url: options.wsUrl }, { onHead, onChange, random, lookup, clock, log });
+				: new NodeSubscription(
+						{ url: options.wsUrl, topic: "newHeads" },
+						{
+							onResult: (head) => this.#onAnnounced(readHash(fieldsOf(head)?.hash)),
+							onLive() {
+								log.info("node announces heads");
+								onChange();
+							},
+							onAway(isNew, fault) {
+								if (!isNew) return;
+								const reason = fault === null ? {} : { fault: safeError(fault) };
+								log.warn("node announces no heads: polling", reason);
+								onChange();
+							},
+							...{ random, lookup, clock },
+						},
+					);
 	}
 
 	/** The tracked head, or null before the first one. It changes before the listeners are called. */
@@ -228,7 +243,8 @@ export class HeadTracker implements Component {
 		return safetyPollMs ?? Math.max(MIN_SAFETY_POLL_MS, slots.ms / 2);
 	}
 
-	#onAnnounced(hash: string): void {
+	#onAnnounced(hash: string | null): void {
+		if (hash === null) return;
 		this.#unannounced = 0;
 		const from = this.#lastAnnounced;
 		this.#lastAnnounced = hash;

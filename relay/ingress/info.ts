@@ -42,7 +42,15 @@ export interface InfoFacts extends Build {
 	readonly simulation: unknown;
 	/** The address whose key signs receipts; null while no core answers. */
 	readonly receiptSigner: string | null;
+	/** Null while no core answers. */
+	readonly leaks: Leaks | null;
 }
+
+/**
+ * Whether a private transaction would be seen in the node's public mempool: `unseen` if the node
+ * does not show that.
+ */
+export type Leaks = "seen" | "unseen";
 
 /** The core decides; an edge serves clients and asks the core. */
 export type Role = "core" | "edge";
@@ -67,6 +75,7 @@ export function infoReport(settings: InfoSettings, facts: InfoFacts): unknown {
 		randomness: isPublished ? "real" : "random",
 		simulation,
 		receiptSigner: facts.receiptSigner,
+		leaks: facts.leaks,
 		refundPercent: settings.REFUND_PERCENT,
 		txTtlBlocks: settings.TX_TTL_BLOCKS,
 		slotMs,

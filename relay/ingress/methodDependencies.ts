@@ -26,6 +26,7 @@ import type { Pipeline } from "../pipeline.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import type { ConductView } from "./builderConduct.ts";
+import type { Leaks } from "./info.ts";
 import type { CoreState } from "./operators.ts";
 import type { VerifyRead } from "./readSignatures.ts";
 import type { RefundSumsPage } from "./refundSums.ts";
@@ -88,6 +89,8 @@ export interface CoreFacts {
 	readonly simulation: unknown;
 	/** The address whose key signs the receipts. */
 	readonly receiptSigner: string;
+	/** Whether the node shows its public mempool, so that private transactions would be seen there. */
+	readonly leaks: Leaks;
 }
 
 /** The dependencies of the methods that every relay answers by itself. */

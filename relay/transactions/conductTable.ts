@@ -1,6 +1,6 @@
 // The builders' conduct by day. The part that may still change is computed from the records in
-// memory, so that a reorganisation undoes it. The final part is on disk, with a row for each builder
-// and day, written in the commit that archives the records.
+// memory, so that a reorganisation undoes it. The final part is on disk, with a row for each
+// builder and day, written in the commit that archives the records.
 
 import { type Clock, inSlices } from "../../shared/clock.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";

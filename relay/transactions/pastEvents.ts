@@ -1,7 +1,7 @@
 // Looks up what a record already has, so that repeated news is ignored.
 
 import type { TxEvent } from "../domain/events.ts";
-import { isMined, type TransactionRecord } from "../domain/record.ts";
+import { canBeSeen, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
 
 /** An event of this type. */
@@ -30,24 +30,19 @@ export function lastOf<T extends TxEvent["type"]>({ events }: TransactionRecord,
 }
 
 /**
- * Whether a sighting in the public mempool means something: no block has it, or had it before a
- * reorganisation, and it was not seen before.
+ * The event of a sighting in the public mempool at head `block`, without its time; null if that is
+ * no news. `queued`: the builders whose queue has sent it.
  */
-export function canBeSeen({ stage, exposed, seenAt }: TransactionRecord): boolean {
-	return seenAt === null && exposed === null && !isMined(stage) && stage !== "DROPPED";
-}
-
-/**
- * The only builder that may have it, if there is just one. `queued`: the builders whose queue has
- * sent it.
- */
-export function onlyHolder(
-	{ deliveries, events }: TransactionRecord,
+export function sightingOf(
+	record: TransactionRecord,
+	block: number,
 	queued: readonly string[],
-): { readonly alone?: string } {
+): Omit<Of<"seenInPublic">, "at"> | null {
+	if (!canBeSeen(record)) return null;
+	const { deliveries, events } = record;
 	const answered = deliveries.filter(({ kind, answer }) => kind !== "cancel" && answer !== "unsent");
 	const bundled = events.flatMap((event) => (event.type === "bundled" ? event.builders : []));
-	const all = new Set([...queued, ...answered.map(({ builder }) => builder), ...bundled]);
-	const [alone] = all;
-	return alone === undefined || all.size > 1 ? {} : { alone };
+	const holders = new Set([...queued, ...answered.map(({ builder }) => builder), ...bundled]);
+	const [alone] = holders;
+	return { type: "seenInPublic", block, ...(alone === undefined || holders.size > 1 ? {} : { alone }) };
 }

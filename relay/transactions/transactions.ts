@@ -26,7 +26,7 @@ import { Disclosures } from "./disclosures.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
 import { TransactionPacker } from "./packedTransaction.ts";
-import { canBeSeen, isHeldFor, lastOf, type Of, onlyHolder } from "./pastEvents.ts";
+import { isHeldFor, lastOf, type Of, sightingOf } from "./pastEvents.ts";
 import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
 import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
@@ -356,14 +356,12 @@ export class Transactions {
 		this.#records.emit(hash, { type: "backrunLeftOut", at: this.#now(), block, builders, isOther });
 	}
 
-	/** The public mempool had it at `at`, in ms since the epoch; repeated or known news is ignored. */
+	/** The public mempool had it at `at`, in ms since the epoch. Known news is ignored. */
 	seenInPublic(hash: string, at: number): void {
 		const record = this.#records.get(hash)?.record;
-		if (record === undefined || !canBeSeen(record)) return;
 		const { broadcaster, tip } = this.#dependencies;
-		const block = tip.head()?.number ?? 0;
-		const alone = onlyHolder(record, broadcaster.sentTo(hash));
-		this.#records.emit(hash, { type: "seenInPublic", at, block, ...alone });
+		const seen = record && sightingOf(record, tip.head()?.number ?? 0, broadcaster.sentTo(hash));
+		if (seen) this.#records.emit(hash, { ...seen, at });
 	}
 
 	// Blocks that contain it.

@@ -57,7 +57,12 @@ export const core_facts = coreMethod({
 	name: "core_facts",
 	summary: "The core's part of GET /info.",
 	params: [],
-	result: z.object({ bidding: z.boolean(), simulation: z.unknown(), receiptSigner: z.string() }),
+	result: z.object({
+		bidding: z.boolean(),
+		simulation: z.unknown(),
+		receiptSigner: z.string(),
+		leaks: z.enum(["seen", "unseen"]),
+	}),
 	handle: (_params, _context, { facts }) => facts(),
 });
 

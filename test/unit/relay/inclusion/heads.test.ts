@@ -5,13 +5,14 @@ import assert from "node:assert/strict";
 import type { AddressInfo } from "node:net";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { type WebSocket, WebSocketServer } from "ws";
+import { fieldsOf, readHash } from "../../../../relay/domain/nodeJson.ts";
 import { Recoveries } from "../../../../relay/domain/recoveries.ts";
-import { HeadSubscription } from "../../../../relay/inclusion/headSubscription.ts";
 import { HeadTracker } from "../../../../relay/inclusion/heads.ts";
+import { NodeSubscription } from "../../../../relay/inclusion/nodeSubscription.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { Slots } from "../../../../shared/ethereum/slots.ts";
 import type { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
-import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
 
@@ -20,18 +21,25 @@ const HASH = `0x${"ab".repeat(32)}`;
 let heads: string[];
 let logged: string[];
 let changes: number;
-let subscription: HeadSubscription;
+let subscription: NodeSubscription;
 
 function subscribe(url: string): void {
-	const note = (message: string) => logged.push(message);
-	const log: Logger = { ...silentLogger, info: note, warn: note, error: note };
-	const onHead = (hash: string) => heads.push(hash);
-	const onChange = () => {
-		changes += 1;
-	};
-	subscription = new HeadSubscription(
-		{ url },
-		{ onHead, onChange, random: () => 0, clock: systemClock, log },
+	subscription = new NodeSubscription(
+		{ url, topic: "newHeads" },
+		{
+			onResult(head) {
+				const hash = readHash(fieldsOf(head)?.hash);
+				if (hash !== null) heads.push(hash);
+			},
+			onLive() {
+				changes += 1;
+			},
+			onAway(isNew) {
+				if (isNew) changes += 1;
+				logged.push(isNew ? "away" : "still away");
+			},
+			...{ random: () => 0, clock: systemClock },
+		},
 	);
 	subscription.start();
 }
@@ -42,7 +50,7 @@ beforeEach(() => {
 	changes = 0;
 });
 
-describe("HeadSubscription and a server that is not as expected", () => {
+describe("NodeSubscription and a server that is not as expected", () => {
 	let server: WebSocketServer;
 	let url: string;
 	let onMessage: (socket: WebSocket, text: string) => void;
@@ -79,8 +87,9 @@ describe("HeadSubscription and a server that is not as expected", () => {
 			subscribe(url);
 			await until("three tries", () => connections === 3);
 			assert.equal(subscription.live, false);
-			assert.equal(changes, 0);
-			assert.deepEqual(logged, ["node announces no heads: polling"]);
+			assert.equal(changes, 1);
+			assert.equal(logged[0], "away");
+			assert.ok(logged.slice(1).every((one) => one === "still away"));
 		});
 	}
 

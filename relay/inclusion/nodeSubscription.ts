@@ -1,30 +1,34 @@
-// Subscribes to the node's new heads over a websocket, and reconnects when the connection ends. It
-// reads no blocks.
+// Subscribes at the node over a websocket, to new heads or to the public mempool, and reconnects
+// when the connection ends.
 
 import type { LookupFunction } from "node:net";
 import type { Clock } from "../../shared/clock.ts";
 import type { Fields } from "../../shared/jsonrpc/fields.ts";
 import { Link, LinkError } from "../../shared/link/link.ts";
 import { reconnect } from "../../shared/link/reconnect.ts";
-import { type Logger, safeError } from "../../shared/log.ts";
-import { fieldsOf, readHash } from "../domain/nodeJson.ts";
+import { fieldsOf } from "../domain/nodeJson.ts";
 
-export interface HeadSubscriptionOptions {
+export interface NodeSubscriptionOptions {
 	/** ws or wss; never printed, because it may contain a key. */
 	readonly url: string;
+	readonly topic: "newHeads" | "newPendingTransactions";
 }
 
-export interface HeadSubscriptionDependencies {
-	/** The hash of a head that the node announced. */
-	readonly onHead: (hash: string) => void;
-	/** Called after `live` has changed. */
-	readonly onChange: () => void;
+export interface NodeSubscriptionDependencies {
+	/** What the node announced. */
+	readonly onResult: (result: unknown) => void;
+	/** The node has confirmed the subscription. */
+	readonly onLive: () => void;
+	/**
+	 * The connection has ended, or could not be made. `isNew`: it is the first time since it was
+	 * live.
+	 */
+	readonly onAway: (isNew: boolean, fault: Error | null) => void;
 	/** 0 to 1, to vary the pause before the next try. */
 	readonly random: () => number;
 	/** Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
-	readonly log: Logger;
 }
 
 const LINK = {
@@ -37,23 +41,23 @@ const LINK = {
 /** How long the node may take to confirm the subscription, in ms. */
 const ANSWER_MS = 5_000;
 
-/** `eth_subscribe newHeads` on one connection at a time. */
-export class HeadSubscription {
-	readonly #options: HeadSubscriptionOptions;
-	readonly #dependencies: HeadSubscriptionDependencies;
+/** `eth_subscribe` on one connection at a time. */
+export class NodeSubscription {
+	readonly #options: NodeSubscriptionOptions;
+	readonly #dependencies: NodeSubscriptionDependencies;
 	readonly #stopping = new AbortController();
 	#running: Promise<void> = Promise.resolve();
 	#link: Link | null = null;
 	/** The subscription's id, once the node has confirmed it. */
 	#id: string | null = null;
-	#isOutageLogged = false;
+	#isAwayReported = false;
 
-	constructor(options: HeadSubscriptionOptions, dependencies: HeadSubscriptionDependencies) {
+	constructor(options: NodeSubscriptionOptions, dependencies: NodeSubscriptionDependencies) {
 		this.#options = options;
 		this.#dependencies = dependencies;
 	}
 
-	/** Whether the node announces heads, as far as is known. */
+	/** Whether the node announces what was subscribed to, as far as is known. */
 	get live(): boolean {
 		return this.#id !== null;
 	}
@@ -73,23 +77,20 @@ export class HeadSubscription {
 		await this.#running;
 	}
 
-	/** Follows the heads on one connection to its end. Resolves to whether it had a subscription. */
+	/** Follows one connection to its end. Resolves to whether it had a subscription. */
 	async #follow(): Promise<boolean> {
-		const { log, onChange } = this.#dependencies;
-		const fault = await this.#readHeads();
+		const fault = await this.#readAll();
 		this.#link = null;
 		const wasLive = this.live;
 		this.#id = null;
 		if (this.#stopping.signal.aborted) return wasLive;
-		if (!this.#isOutageLogged)
-			log.warn("node announces no heads: polling", fault === null ? {} : { fault: safeError(fault) });
-		this.#isOutageLogged = true;
-		if (wasLive) onChange();
+		this.#dependencies.onAway(!this.#isAwayReported, fault);
+		this.#isAwayReported = true;
 		return wasLive;
 	}
 
 	/** Resolves to the connection's fault at its end. */
-	#readHeads(): Promise<Error | null> {
+	#readAll(): Promise<Error | null> {
 		return new Promise((resolve) => {
 			const begin = (link: Link): void => {
 				this.#link = link;
@@ -99,7 +100,7 @@ export class HeadSubscription {
 				});
 				const refused = (): void => link.close();
 				const confirmed = (id: unknown): void => (typeof id === "string" ? this.#subscribed(id) : refused());
-				link.call("eth_subscribe", ["newHeads"], { resolve: confirmed, reject: refused }, ANSWER_MS);
+				link.call("eth_subscribe", [this.#options.topic], { resolve: confirmed, reject: refused }, ANSWER_MS);
 			};
 			const dependencies = { ...this.#dependencies, stopped: this.#stopping.signal };
 			Link.open({ ...LINK, url: this.#options.url }, dependencies, begin).catch((thrown: unknown) =>
@@ -114,15 +115,13 @@ export class HeadSubscription {
 		if (typeof message.id === "number") link.take(message.id)?.resolve(message.result);
 		const { subscription, result } = fieldsOf(message.params) ?? {};
 		if (message.method !== "eth_subscription" || this.#id === null || subscription !== this.#id) return;
-		const hash = readHash(fieldsOf(result)?.hash);
-		if (hash !== null) this.#dependencies.onHead(hash);
+		this.#dependencies.onResult(result);
 	}
 
 	#subscribed(id: string): void {
 		this.#id = id;
-		this.#isOutageLogged = false;
-		this.#dependencies.log.info("node announces heads");
-		this.#dependencies.onChange();
+		this.#isAwayReported = false;
+		this.#dependencies.onLive();
 	}
 }
 
