@@ -111,8 +111,19 @@ function coreComponents(
 	{ background }: EdgeModules,
 	log: Logger,
 ): readonly Component[] {
-	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, publicPool, blockLoop } =
-		modules;
+	const {
+		kv,
+		transactions,
+		fanout,
+		market,
+		runner,
+		simulations,
+		blobProofs,
+		work,
+		publicPool,
+		canaries,
+		blockLoop,
+	} = modules;
 	return [
 		onStop("store", () => kv.close()),
 		blobProofs,
@@ -127,6 +138,7 @@ function coreComponents(
 				log.info("pending transactions restored", { count: transactions.pool.size });
 			},
 			async stop() {
+				canaries?.stop();
 				runner.stop();
 				market.stop();
 				transactions.keeper.stop();

@@ -1,7 +1,7 @@
 // Makes the core's own modules and connects them in the order in which a transaction passes them.
 // It contains no rules.
 
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import type { LookupFunction } from "node:net";
 import { availableParallelism } from "node:os";
 import type { Clock } from "../shared/clock.ts";
@@ -18,6 +18,7 @@ import { PLAIN_LIMITS } from "./auction/plainBundle.ts";
 import { BlockLoop } from "./blockLoop.ts";
 import { Fanout } from "./broadcast/fanout.ts";
 import { DeliveryHealth } from "./broadcast/health.ts";
+import { Canaries } from "./canaries.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
 import type { RelayConfig } from "./config.ts";
@@ -227,6 +228,20 @@ export async function makeCore(
 			log,
 		},
 	);
+	const canaries =
+		config.CANARY_KEY === undefined || canary === null
+			? null
+			: new Canaries(
+					{
+						...{ key: config.CANARY_KEY, address: canary, perDay: config.CANARY_PER_DAY },
+						...{ chainId: rules.chainId, builders: fanout.names(), slot: slots },
+					},
+					{
+						...{ pipeline, accounts, tip, background, clock, pool: transactions.pool },
+						random: () => randomInt(2 ** 40) / 2 ** 40,
+						log: log.child("canaries"),
+					},
+				);
 	const blockLoop = new BlockLoop({
 		transactions,
 		accounts,
@@ -248,6 +263,7 @@ export async function makeCore(
 			edge.headCame,
 			() => transactions.blobs.convert(heads.next()?.fork.sidecarVersion ?? 0),
 			(update) => market.onChainUpdate(update),
+			() => canaries?.headCame(),
 			// Notify clients when everything is processed.
 			edge.showUpdate,
 		],
@@ -337,6 +353,7 @@ export async function makeCore(
 			market,
 			runner,
 			publicPool,
+			canaries,
 			blockLoop,
 		},
 		...{ receipts, edges, decides },

@@ -87,7 +87,9 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 		taskFailed: metrics.counter(
 			"relay_task_failures_total",
 			"Background tasks that failed",
-			labelSets({ task: ["chain", "accounts", "heads", "logs", "bids", "refunds", "records", "payments"] }),
+			labelSets({
+				task: ["chain", "accounts", "heads", "logs", "bids", "refunds", "records", "payments", "canaries"],
+			}),
 		),
 	};
 }

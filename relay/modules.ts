@@ -17,6 +17,7 @@ import type { Traces } from "../shared/tracing/traces.ts";
 import type { BlockLoop } from "./blockLoop.ts";
 import type { Fanout } from "./broadcast/fanout.ts";
 import type { DeliveryHealth } from "./broadcast/health.ts";
+import type { Canaries } from "./canaries.ts";
 import type { BeaconNode } from "./chain/beaconNode.ts";
 import type { PolledFilters } from "./chain/filters.ts";
 import type { ForkReader } from "./chain/forkReader.ts";
@@ -87,6 +88,8 @@ export interface CoreModules {
 	readonly market: SearcherMarket;
 	readonly runner: SenderRunner;
 	readonly publicPool: PublicPool;
+	/** Null without a key. */
+	readonly canaries: Canaries | null;
 	readonly blockLoop: BlockLoop;
 	readonly receipts: SyncWaits;
 	/** The connections of the other relays; null if no other relay can reach the store. */

@@ -42,6 +42,8 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[/^relay\/(pipeline|senderRunner|senderPlan|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
+	// A client of the pipeline.
+	[/^relay\/canaries\.ts$/, [...PER_REQUEST_AND_BLOCK, "type:relay/pipeline.ts"]],
 	[/^relay\/metrics\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],

@@ -111,10 +111,17 @@ function addBlock(one: Conduct, record: TransactionRecord, { builtBy }: ConductT
 		one.shortRefunds = one.paid < one.owed ? 1 : 0;
 	} else if (leftOut?.builders.includes(one.builder)) one[leftOut.isOther ? "otherBackrun" : "noBackrun"] = 1;
 	const own = deliveries.filter(({ builder }) => builder === one.builder);
-	const cancel = own.findLast(({ kind, backrun }) => kind === "cancel" && backrun !== true);
-	const isSentAgain = own.some((send) => isSend(send) && send.at > (cancel?.at ?? 0));
-	const isInTime = cancel !== undefined && cancel.at + IN_TIME_MS <= included.at;
-	if (isInTime && cancel.answer === "accepted" && !isSentAgain) one.minedAfterCancel = 1;
+	const lastSend = own.findLast(isSend)?.at ?? 0;
+	const isCancelled = own.some(
+		({ kind, backrun, answer, at }) =>
+			kind === "cancel" &&
+			backrun !== true &&
+			answer === "accepted" &&
+			at >= lastSend &&
+			at + IN_TIME_MS <= included.at,
+	);
+	// Anybody may mine what is public.
+	if (isCancelled && record.seenAt === null && record.exposed === null) one.minedAfterCancel = 1;
 }
 
 /**

@@ -13,7 +13,8 @@ import { type BuilderServer, type Faults, startBuilderServer } from "./builderSe
 import type { BuildingNode } from "./buildingNode.ts";
 import { ChainRpc, quantity } from "./chainRpc.ts";
 import { GethNode } from "./gethNode.ts";
-import { type Order, OrderBook } from "./orderBook.ts";
+import { bookOf, type Misconduct } from "./misconduct.ts";
+import type { Order, OrderBook } from "./orderBook.ts";
 import { timestamps } from "./slots.ts";
 
 /** The options of a dev builder. */
@@ -43,6 +44,10 @@ export interface DevBuilderOptions {
 	 * which was nothing until Osaka.
 	 */
 	readonly refundGas?: bigint;
+	/** The fee recipient's key, 0x hex. Default {@link DEV_COINBASE_KEY}. */
+	readonly coinbaseKey?: string;
+	/** What it does instead of what it promises. Default: it is honest. */
+	readonly misconduct?: Misconduct | undefined;
 	/** Requests kept in the record. Default 50,000. */
 	readonly recordLimit?: number;
 }
@@ -75,7 +80,8 @@ export class DevBuilder {
 	/** Its fee recipient, checksummed. */
 	readonly coinbase: string;
 	readonly #chain: ChainRpc;
-	readonly #book = new OrderBook();
+	readonly #wallet: Wallet;
+	readonly #book: OrderBook;
 	readonly #lock = new BurstLock();
 	readonly #record: BuilderRecord;
 	#server: BuilderServer | undefined;
@@ -86,10 +92,13 @@ export class DevBuilder {
 	#timer: Timer | undefined;
 	#stopped = false;
 
-	private constructor({ chain, name = "dev", recordLimit = KEPT_REQUESTS }: DevBuilderOptions) {
+	private constructor(options: DevBuilderOptions) {
+		const { chain, name = "dev", recordLimit = KEPT_REQUESTS, misconduct } = options;
 		this.name = name;
-		this.coinbase = COINBASE;
+		this.#wallet = new Wallet(options.coinbaseKey ?? DEV_COINBASE_KEY);
+		this.coinbase = this.#wallet.address;
 		this.#chain = new ChainRpc(chain.url);
+		this.#book = bookOf(misconduct, (raw) => this.#publish(raw));
 		this.#record = new BuilderRecord(recordLimit);
 	}
 
@@ -227,11 +236,17 @@ export class DevBuilder {
 		const nextTimestamp = timestamps(slotSeconds, manual);
 		const maker = new BlockMaker({
 			...{ chainId, refundGas, nextTimestamp, chain, node },
-			coinbase: new Wallet(DEV_COINBASE_KEY),
+			coinbase: this.#wallet,
 			...{ book: this.#book, clock: systemClock, lock: this.#lock },
 		});
 		this.#works = { maker, node };
 		if (!manual) this.#buildAt(systemClock.monotonic() + slotSeconds * 1000, slotSeconds * 1000);
+	}
+
+	/** Sends a transaction to the public mempool. If that has it already, nothing happens. */
+	#publish(raw: string): void {
+		const send = () => this.#chain.call("eth_sendRawTransaction", [raw]);
+		this.outsideBurst(send).catch(() => {});
 	}
 
 	/** Builds a block in each slot; one that fails is tried again in the next. */

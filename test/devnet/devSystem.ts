@@ -13,6 +13,7 @@ import type { Fork } from "../../shared/ethereum/forks.ts";
 import { type DevBuilder, startDevBuilder } from "./devBuilder.ts";
 import type { DevChain } from "./devChain.ts";
 import { startForkChain } from "./forkChain.ts";
+import type { Misconduct } from "./misconduct.ts";
 import { slotSetting } from "./slots.ts";
 
 /** Ports, slot length and fork. */
@@ -25,6 +26,8 @@ interface DevSystemOptions {
 	readonly slotSeconds: number;
 	/** Undefined: anvil's newest. */
 	readonly fork?: Fork | undefined;
+	/** Of the builder. Undefined: it is honest. */
+	readonly misconduct?: Misconduct | undefined;
 }
 
 /** The programs that can be started: relay and boost. */
@@ -52,9 +55,9 @@ const ASK_AGAIN_MS = 100;
 
 /** Starts chain and builder. Throws if a port is taken. */
 export async function startDevSystem(options: DevSystemOptions): Promise<DevSystem> {
-	const { chainPort, builderPort, slotSeconds, fork } = options;
+	const { chainPort, builderPort, slotSeconds, fork, misconduct } = options;
 	const chain = await startForkChain({ port: chainPort, slotSeconds, fork });
-	const builder = await startDevBuilder({ chain, port: builderPort, slotSeconds }).catch(
+	const builder = await startDevBuilder({ chain, port: builderPort, slotSeconds, misconduct }).catch(
 		async (thrown: unknown) => {
 			await chain.stop();
 			throw thrown;

@@ -24,6 +24,7 @@ import {
 } from "./devSystem.ts";
 import { forkOf } from "./forkChain.ts";
 import { isFree } from "./freePort.ts";
+import { misconductOf } from "./misconduct.ts";
 import { narrate, painted, usesColour } from "./narrator.ts";
 import { slotSecondsOf } from "./slots.ts";
 import { START_PORTS, START_SETTINGS, type StartLayout, type StartPort, startLayout } from "./startLayout.ts";
@@ -85,6 +86,7 @@ async function main(): Promise<void> {
 	const own = !isSet("ETH_RPC_URL");
 	const slotSeconds = slotSecondsOf(process.env);
 	const fork = forkOf(process.env);
+	const misconduct = misconductOf(process.env);
 	const layout = startLayout(process.env);
 	const isSeveral = layout.relays.length + layout.boosts.length > 2;
 	if (isSeveral && !own && !isSet("DATABASE_URL"))
@@ -92,7 +94,7 @@ async function main(): Promise<void> {
 	await portsAreFree(portsOf(layout, own));
 	const [chainPort, builderPort] = [layout.chain.number, layout.builder.number];
 	if (own) print(`Starting a dev chain (port ${chainPort}) and a builder (port ${builderPort}) …`);
-	const system = own ? await startDevSystem({ chainPort, builderPort, slotSeconds, fork }) : null;
+	const system = own ? await startDevSystem({ chainPort, builderPort, slotSeconds, fork, misconduct }) : null;
 	const shared = isSeveral ? await startShared(layout) : null;
 	const { relays, boosts, fallback } =
 		system === null ? alone(layout, shared) : around(system, layout, shared);

@@ -1,6 +1,8 @@
 // How many relays and boosts `npm start` runs, and on which ports, by its settings. Its help and
 // the README have them from here.
 
+import { MISCONDUCTS } from "./misconduct.ts";
+
 /** A port of `npm start`, with the setting that changes it. */
 export interface StartPort {
 	readonly setting: string;
@@ -52,6 +54,7 @@ export const START_SETTINGS: readonly (readonly [name: string, about: string])[]
 	["SLOT_SECONDS", "time between two blocks of the dev chain, in seconds"],
 	["FORK", "rules of the dev chain: prague, osaka or amsterdam"],
 	["GETH", "go-ethereum for rules that anvil does not have"],
+	["BUILDER_MISCONDUCT", `promise that the dev builder breaks: ${MISCONDUCTS.join(", ")}`],
 	["ETH_RPC_URL", "real node; then only relay and boost start, and BUILDERS and FALLBACK_URL apply"],
 	["LOG_LEVEL", "prints the processes' log lines instead of a line for each event"],
 ];

@@ -201,7 +201,7 @@ interface SurroundingsOptions {
 	readonly geth?: GethOptions;
 	/** The dev builders. The first one builds the blocks; the others only record and answer. */
 	readonly builders?: readonly (Partial<BuilderInput> & { readonly name: string })[];
-	readonly builder?: Partial<DevBuilderOptions>;
+	readonly builder?: Partial<DevBuilderOptions> | ((name: string) => Partial<DevBuilderOptions>);
 	/** Settings of every relay besides those that connect it to chain and builders. */
 	readonly env?: Readonly<Record<string, string>>;
 }
@@ -235,7 +235,8 @@ async function startSurroundings(
 	const rows = options.builders ?? [{ name: "dev" }];
 	const builders: DevBuilder[] = [];
 	for (const [i, { name }] of rows.entries()) {
-		builders.push(await startDevBuilder({ chain, name, manual: true, builds: i === 0, ...options.builder }));
+		const own = typeof options.builder === "function" ? options.builder(name) : options.builder;
+		builders.push(await startDevBuilder({ chain, name, manual: true, builds: i === 0, ...own }));
 	}
 	const [builder] = builders;
 	if (builder === undefined) throw new Error("a system needs a builder");

@@ -92,6 +92,10 @@ const LIVES: Readonly<Record<string, readonly [readonly TxEvent[], string]>> = {
 		[sent("a"), cancel("a", at + 1), sent("a", "accepted", { at: at + 2 }), mined("0xa")],
 		"a sent accepted mined",
 	],
+	"it was public when it mined what it had cancelled": [
+		[sent("a"), seen(), cancel("a", at + 1), mined("0xa")],
+		"a sent accepted mined",
+	],
 	"another builder mined it after a cancel": [
 		[sent("a"), sent("b"), cancel("a", at + 1), mined("0xb")],
 		"a sent accepted, b sent accepted mined",
