@@ -128,6 +128,29 @@ test("with more canaries, each dishonest builder is named, and the honest one is
 		assert.equal(leakedCanaries > 0, builder === "leaks", builder);
 });
 
+test("the table by day is a CSV for the operator alone, and a restart keeps it", async () => {
+	const url = `${fixture.system.client.url}/operator/builders.csv`;
+	assert.equal((await fetch(url)).status, 401);
+	const answer = await fetch(url, { headers: AUTHORIZATION });
+	assert.equal(answer.headers.get("content-type"), "text/csv; charset=utf-8");
+	const [header = "", ...rows] = (await answer.text()).trimEnd().split("\r\n");
+	const names = header.split(",");
+	const sumsOfRows = new Map<string, number>();
+	for (const row of rows.map((line) => line.split(","))) {
+		const [builder = "", mined] = [row[names.indexOf("builder")], row[names.indexOf("mined")]];
+		sumsOfRows.set(builder, (sumsOfRows.get(builder) ?? 0) + Number(mined));
+	}
+	const told = await sums();
+	assert.deepEqual(
+		[...sumsOfRows].sort(),
+		told.map(({ builder, mined }) => [builder, mined] as [string, number]).sort(),
+	);
+	await fixture.system.restart();
+	const withoutCanaries = (all: readonly ConductSum[]) =>
+		all.map(({ canaries: _, leakedCanaries: __, findings: ___, ...rest }) => rest);
+	assert.deepEqual(withoutCanaries(await sums()), withoutCanaries(told));
+});
+
 async function canariesAccepted(): Promise<number> {
 	return (await sums()).reduce((sum, { canaries }) => sum + canaries, 0);
 }

@@ -171,6 +171,7 @@ const MASKED = {
 	ETH_WS_URL: "wss://u:secretsecret,it's@ws.example:8546/secretsecret?key=secretsecret",
 	BUILDERS: builders({ url: "https://u:secretsecret,it's@builder.example/secretsecret" }),
 	SIGNING_KEY: `0x${"5e".repeat(32)}`,
+	CANARY_KEY: `0x${"5e".repeat(32)}`,
 	BOOST_SECRET: "secretsecret",
 	DATABASE_URL: "postgres://user:secretsecret@db.example/relay",
 	TX_TTL_BLOCKS: "7",

@@ -30,6 +30,7 @@ import { refusedBodies, refusedBundles } from "./refusedBodies.ts";
 import { CALLDATA, LIFE_BLOCKS, UserCanaries } from "./userCanaries.ts";
 
 const SIGNING_KEY = `0x${"5ec7e75e".repeat(8)}`;
+const CANARY_KEY = `0x${"ca4a4e5e".repeat(8)}`;
 const BOOST_SECRET = "boost-secret-canary";
 const NODE_LOGIN = "node-user-canary:node-password-canary";
 const NODE_KEY = "node-key-canary";
@@ -97,6 +98,7 @@ const TABLE: Readonly<Record<string, readonly Column[]>> = {
 	"/operator/refunds.csv": [],
 	receipts: [],
 	"receipts for a stranger": [],
+	"/operator/builders.csv": [],
 	"answers while the node fails": [],
 	"answers while the node is down": [],
 	"own answers": ["losing bid", "winning bid"],
@@ -149,7 +151,7 @@ before(async () => {
 	node = await startNodeProxy(system.chain.url);
 	relay = await system.start({
 		LOG_LEVEL: "trace",
-		...{ SIGNING_KEY, BOOST_SECRET },
+		...{ SIGNING_KEY, BOOST_SECRET, CANARY_KEY, CANARY_PER_DAY: "1440" },
 		ETH_RPC_URL: `${node.url.replace("//", `//${NODE_LOGIN}@`)}/v2/${NODE_KEY}?key=${NODE_KEY}`,
 		ETH_WS_URL: `ws://${NODE_LOGIN}@127.0.0.1:1/v2/${NODE_KEY}`,
 	});
@@ -264,7 +266,7 @@ function columns(): Readonly<Record<Column, readonly Secret[]>> {
 			...named("searcher's key", [SEARCHER_KEY]),
 			...named("request's signature", [...users.signatures, ...searchers.signatures]),
 		],
-		"key of the relay": named("setting", [SIGNING_KEY, BOOST_SECRET]),
+		"key of the relay": named("setting", [SIGNING_KEY, BOOST_SECRET, CANARY_KEY]),
 		"node's credentials": named("node", [user, password, NODE_LOGIN, NODE_KEY]),
 		"builder's credentials": named("builder", [BUILDER_KEY]),
 		"upstream's text": named("text", [NODE_WORDS, BUILDER_WORDS]),
@@ -386,12 +388,18 @@ async function askTheNode(place: string): Promise<void> {
 }
 
 /** Reads the pages about the relay and about each transaction. */
+/** The operator's tables and how each begins. */
+const OPERATOR_TABLES = {
+	"/operator/refunds.csv": /month,recipient/,
+	"/operator/builders.csv": /^day,builder,sent/,
+};
+
 async function lookAround(): Promise<void> {
 	for (const page of ["/metrics", "/readyz", "/livez", "/info"])
 		await watch.fetched(page, `${relay.url}${page}`, { headers: AUTHORIZED });
 	const operator = { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } };
 	assert.match(await watch.fetched("/admin/state", `${relay.url}/admin/state`, operator), /"pool"/);
-	const csv = "/operator/refunds.csv";
-	assert.match(await watch.fetched(csv, `${relay.url}${csv}`, operator), /month,recipient/);
+	for (const [csv, head] of Object.entries(OPERATOR_TABLES))
+		assert.match(await watch.fetched(csv, `${relay.url}${csv}`, operator), head);
 	await users.look();
 }

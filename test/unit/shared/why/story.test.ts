@@ -78,6 +78,12 @@ const ROWS: readonly (readonly [
 		{},
 		/ Block 6, which contained it or used its nonce, has left the chain\. It was seen in block 6, which has left the chain, so it is public: /,
 	],
+	[
+		{ ...stageReport("BROADCAST", { seenAt: Date.parse(AT) }) },
+		[],
+		{},
+		/ It was in the public mempool before any block had it, so anybody may use it: /,
+	],
 	[{ stage: "HELD" }, [], {}, / What to do: restart the relay; boost then sends it there by itself\.$/],
 	[
 		{ stage: "HELD", reason: "another private relay has it" },
