@@ -1,6 +1,6 @@
 // Sends canaries: transfers of the operator's account to itself, each to one builder alone, at
-// random times. Whoever else shows one has it from that builder. domain/conduct.ts counts them.
-// docs/decisions/canaries.md has the choices.
+// random times. Anybody else can have one only from that builder. domain/conduct.ts counts them,
+// and docs/decisions/canaries.md has the choices.
 
 import type { Background } from "../shared/background.ts";
 import { UNKNOWN_ADDRESS } from "../shared/client.ts";

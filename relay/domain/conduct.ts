@@ -1,4 +1,4 @@
-// What a builder has done with the transactions of a day, derived from their records. Pure.
+// Derives a builder's conduct towards the transactions of a day from their records. Pure.
 
 import type { TxEvent } from "./events.ts";
 import { type Delivery, isMined, type LifeEvent, type TransactionRecord } from "./record.ts";
@@ -28,7 +28,7 @@ export const CONDUCT_COUNTS = [
 	"seenAlone",
 	/** Canaries that it accepted. */
 	"canaries",
-	/** Of these, seen in public, or mined by another builder. */
+	/** Those canaries that were seen in public, or mined by another builder. */
 	"leakedCanaries",
 ] as const;
 export type ConductCount = (typeof CONDUCT_COUNTS)[number];

@@ -15,7 +15,7 @@ export interface NodeSubscriptionOptions {
 }
 
 export interface NodeSubscriptionDependencies {
-	/** What the node announced. */
+	/** Called with each announcement. */
 	readonly onResult: (result: unknown) => void;
 	/** The node has confirmed the subscription. */
 	readonly onLive: () => void;

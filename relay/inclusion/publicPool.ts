@@ -1,5 +1,5 @@
 // Watches the node's public mempool for private transactions, by a subscription or by a polled
-// filter. Of each hash it only asks whether it is one of ours, which is a look-up in a table.
+// filter. A hash that is not ours costs one look-up in a table.
 
 import type { LookupFunction } from "node:net";
 import { type Clock, pause } from "../../shared/clock.ts";

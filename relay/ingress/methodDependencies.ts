@@ -89,7 +89,7 @@ export interface CoreFacts {
 	readonly simulation: unknown;
 	/** The address whose key signs the receipts. */
 	readonly receiptSigner: string;
-	/** Whether the node shows its public mempool, so that private transactions would be seen there. */
+	/** Whether private transactions would be seen in the node's public mempool. */
 	readonly leaks: Leaks;
 }
 

@@ -67,7 +67,7 @@ export interface CoreState {
 	readonly isBidding: boolean;
 	/** Relays that are connected to the core. */
 	readonly edges: number;
-	/** What each builder did in the last 30 days, see builderConduct.ts; by day: builders.csv. */
+	/** Sums of the last 30 days by builder, see builderConduct.ts; builders.csv has the days. */
 	readonly conduct: readonly ConductSum[];
 }
 

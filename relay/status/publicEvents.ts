@@ -61,7 +61,7 @@ function tellsOfBids(event: TxEvent | Delivery): boolean {
 	return ("type" in event && event.type === "bundled") || ("backrun" in event && event.backrun === true);
 }
 
-/** Whether only the operator sees it: it tells of a builder, for whom one event proves nothing. */
+/** Whether only the operator sees it: one such event proves nothing about a builder. */
 function isForOperator({ type }: TxEvent): boolean {
 	return type === "backrunLeftOut";
 }

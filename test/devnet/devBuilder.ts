@@ -46,7 +46,7 @@ export interface DevBuilderOptions {
 	readonly refundGas?: bigint;
 	/** The fee recipient's key, 0x hex. Default {@link DEV_COINBASE_KEY}. */
 	readonly coinbaseKey?: string;
-	/** What it does instead of what it promises. Default: it is honest. */
+	/** The promise that it breaks. Default: none. */
 	readonly misconduct?: Misconduct | undefined;
 	/** Requests kept in the record. Default 50,000. */
 	readonly recordLimit?: number;

@@ -26,7 +26,7 @@ interface DevSystemOptions {
 	readonly slotSeconds: number;
 	/** Undefined: anvil's newest. */
 	readonly fork?: Fork | undefined;
-	/** Of the builder. Undefined: it is honest. */
+	/** The promise that the builder breaks. Undefined: none. */
 	readonly misconduct?: Misconduct | undefined;
 }
 

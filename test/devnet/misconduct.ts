@@ -3,7 +3,7 @@
 
 import { type NewOrder, type Order, OrderBook } from "./orderBook.ts";
 
-/** What the dev builder does instead of what it promises. */
+/** The promises that a dev builder may break. */
 export const MISCONDUCTS = [
 	/** It publishes what it receives, at the chain's node. */
 	"leaks",

@@ -180,16 +180,20 @@ export class AlertWorld {
 
 	/**
 	 * Submits `count` transactions of the chain's account with this index through `to`; what is
-	 * refused is left out.
+	 * refused is left out. Returns the others' raw bytes.
 	 */
-	async submit(account: number, count: number, to: RelayClient = this.client): Promise<void> {
+	async submit(account: number, count: number, to: RelayClient = this.client): Promise<readonly string[]> {
+		const accepted: string[] = [];
 		const by = accountOf(this.system.chain.accounts[account]?.privateKey ?? "");
 		for (let i = 0; i < count; i += 1) {
 			const nonce = this.#nonces.get(account) ?? 0;
 			const raw = `0x${rawTransaction({ by, nonce }).toString("hex")}`;
 			const taken = await to.ask("eth_sendRawTransaction", [raw], "/fast").catch(() => null);
-			if (taken?.result !== undefined) this.#nonces.set(account, nonce + 1);
+			if (taken?.result === undefined) continue;
+			accepted.push(raw);
+			this.#nonces.set(account, nonce + 1);
 		}
+		return accepted;
 	}
 
 	/** The names of the alerts that fire. */

@@ -19,7 +19,7 @@ const LOOK_MS = 500;
 interface State {
 	readonly alerts: readonly string[];
 	/** Called again and again until all fire. */
-	readonly bring: (world: AlertWorld) => Promise<void>;
+	readonly bring: (world: AlertWorld) => Promise<unknown>;
 	/** Called once before. */
 	readonly begin?: (world: AlertWorld) => Promise<void> | void;
 	readonly end?: (world: AlertWorld) => Promise<void> | void;
@@ -55,6 +55,16 @@ export const STATES: readonly State[] = [
 		},
 		bring: nothing,
 		end: (world) => world.system.builder.setFaults({}),
+	},
+	{
+		alerts: ["SeenInPublic"],
+		async begin(world) {
+			world.build(false);
+			const raws = await world.submit(8, 1);
+			for (const raw of raws) await world.system.chain.rpc("eth_sendRawTransaction", [raw]);
+		},
+		bring: nothing,
+		end: (world) => world.build(true),
 	},
 	{
 		alerts: ["QueuesFilling"],

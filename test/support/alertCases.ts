@@ -108,6 +108,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
 		quiet: 9,
 		fires: 12,
 	},
+	SeenInPublic: {
+		series: { 'relay_seen_in_public_total{of="transaction"}': "0 0 1x10" },
+		quiet: 1,
+		fires: 2,
+		labels: { of: "transaction" },
+	},
 	OwnFaults: {
 		series: { "relay_task_failures_total{}": "0 0 1x10" },
 		quiet: 1,

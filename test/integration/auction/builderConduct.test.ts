@@ -2,7 +2,9 @@
 // does, and the honest one is not.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { id } from "ethers";
 import type { Finding } from "../../../relay/domain/conductFindings.ts";
 import type { ConductSum } from "../../../relay/ingress/builderConduct.ts";
@@ -11,6 +13,7 @@ import type { DevBuilder } from "../../devnet/devBuilder.ts";
 import { MISCONDUCTS, type Misconduct } from "../../devnet/misconduct.ts";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
+import { snippet } from "../../support/documents.ts";
 import { LeapingClock } from "../../support/leapingClock.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 import { ETHER } from "../../support/relayFixture.ts";
@@ -25,7 +28,7 @@ const NAMED: Readonly<Record<string, Finding>> = {
 	halfRefunds: "underpays",
 	ignoresCancels: "ignoresCancels",
 };
-/** So long that every head sends a canary. */
+/** At this length every head sends a canary. */
 const SLOT_SECONDS = 60;
 const CANARY = accountOf(id("the account of the canaries"));
 const BID = ETHER / 100n;
@@ -33,6 +36,7 @@ const AUTHORIZATION = { authorization: `Bearer ${ADMIN_TOKEN}` };
 /** Longer than before its block a builder must have answered, in ms. */
 const WELL_BEFORE_MS = 5_000;
 
+const run = promisify(execFile);
 const clock = new LeapingClock();
 let fixture: AuctionFixture;
 before(async () => {
@@ -90,7 +94,7 @@ for (const name of NAMES)
 		for (const tx of cancelled)
 			await fixture.event(tx, "delivered", ({ kind, answer }) => kind === "cancel" && answer === "accepted");
 		clock.leap(WELL_BEFORE_MS);
-		// What the whole mempool has, anybody may mine.
+		// Anybody may mine public transactions.
 		for (const tx of name === "leaks" ? cancelled : []) await fixture.event(tx, "seenInPublic");
 		await blockOf(builder);
 		for (const target of targets) await fixture.reaches(target, "INCLUDED");
@@ -133,7 +137,12 @@ test("the table by day is a CSV for the operator alone, and a restart keeps it",
 	assert.equal((await fetch(url)).status, 401);
 	const answer = await fetch(url, { headers: AUTHORIZATION });
 	assert.equal(answer.headers.get("content-type"), "text/csv; charset=utf-8");
-	const [header = "", ...rows] = (await answer.text()).trimEnd().split("\r\n");
+	const text = await answer.text();
+	const command = snippet("docs/operators.md", 'curl -H "Authorization: Bearer $ADMIN_TOKEN"');
+	const here = command.replace("http://127.0.0.1:8080", fixture.system.client.url);
+	const { stdout } = await run("sh", ["-c", here], { env: { ...process.env, ADMIN_TOKEN } });
+	assert.equal(stdout, text);
+	const [header = "", ...rows] = text.trimEnd().split("\r\n");
 	const names = header.split(",");
 	const sumsOfRows = new Map<string, number>();
 	for (const row of rows.map((line) => line.split(","))) {

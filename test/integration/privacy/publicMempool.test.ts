@@ -37,7 +37,7 @@ for (const way of ["subscription", "filter"] as const) {
 			return tx;
 		}
 
-		/** Publishes it, and lets the time of the confirmation pass once the relay was told of it. */
+		/** Publishes it, and lets the time of the confirmation pass once the relay knows. */
 		async function leak(tx: Signed): Promise<void> {
 			await fixture.publish(tx);
 			await confirmed(tx);

@@ -387,13 +387,13 @@ async function askTheNode(place: string): Promise<void> {
 	watch.saw(place, JSON.stringify(answers));
 }
 
-/** Reads the pages about the relay and about each transaction. */
 /** The operator's tables and how each begins. */
 const OPERATOR_TABLES = {
 	"/operator/refunds.csv": /month,recipient/,
 	"/operator/builders.csv": /^day,builder,sent/,
 };
 
+/** Reads the pages about the relay and about each transaction. */
 async function lookAround(): Promise<void> {
 	for (const page of ["/metrics", "/readyz", "/livez", "/info"])
 		await watch.fetched(page, `${relay.url}${page}`, { headers: AUTHORIZED });

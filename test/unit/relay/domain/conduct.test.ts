@@ -112,7 +112,7 @@ const LIVES: Readonly<Record<string, readonly [readonly TxEvent[], string]>> = {
 	],
 };
 
-/** What happens to a canary that only `a` is sent. */
+/** Lives of a canary that only `a` is sent. */
 const CANARIES: Readonly<Record<string, readonly [readonly TxEvent[], string]>> = {
 	nothing: [[sent("a")], "a canaries"],
 	"it was refused": [[sent("a", "rejected"), seen("a")], "a"],

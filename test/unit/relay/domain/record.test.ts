@@ -90,7 +90,7 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	bundled: "         B . . B B . . . . . .",
 	refunded: "        . . . . . I V . . . .",
 	backrunLeftOut: "  . . . . . I V . . . .",
-	// Whatever is in a block is public, and so is what can't be mined any more.
+	// A transaction in a block is public anyway, and a dropped one can't be mined any more.
 	seenInPublic: "    P Q F S B . . R C E .",
 	// Neither a waiting transaction nor a failed one is sent.
 	broadcast: "       B . . B B . . . . . .",

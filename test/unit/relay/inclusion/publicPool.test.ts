@@ -1,5 +1,5 @@
-// Tests the watch of the public mempool: which announcements are sightings, by a polled filter and a
-// manual clock, and nodes that offer none. The subscription is tested on a real chain, in
+// Tests the watch of the public mempool: which announcements are sightings, by a polled filter and
+// a manual clock, and nodes that offer none. The subscription is tested on a real chain, in
 // test/integration/privacy/publicMempool.test.ts.
 
 import assert from "node:assert/strict";
@@ -15,7 +15,7 @@ const CONFIRM_MS = 1_000;
 
 /** The node's next changes of the filter; null: it refuses filters. */
 let changes: unknown;
-/** What the node says of a transaction. */
+/** The node's answer about a transaction. */
 let found: unknown;
 let isDown: boolean;
 let calls: string[];
