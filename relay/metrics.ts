@@ -112,9 +112,11 @@ export function countsRecords(
 ): EventListener {
 	return (record, before, event) => {
 		if (event.type === "seenInPublic") seen({ of: record.from === terms.canary ? "canary" : "transaction" });
-		const raised = RAISED[event.type] ?? [];
-		for (const one of raised.length === 0 ? [] : conductOf(record, terms))
-			for (const count of raised) conduct({ builder: one.builder, count }, one[count]);
+		const raised = RAISED[event.type];
+		if (raised !== undefined) {
+			for (const one of conductOf(record, terms))
+				for (const count of raised) conduct({ builder: one.builder, count }, one[count]);
+		}
 		if (record.stage !== before) stage({ stage: record.stage });
 		if (event.type === "refunded") refunded({}, Number(BigInt(event.paid)) / WEI_PER_ETHER);
 	};

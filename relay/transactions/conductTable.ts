@@ -37,6 +37,8 @@ export class ConductTable {
 	readonly #dependencies: ConductTableDependencies;
 	/** Final rows, by their keys. */
 	readonly #rows = new Map<string, Conduct>();
+	/** The last day of a final row. */
+	#lastDay = 0;
 	/** Records that are on disk and may still be in memory. */
 	readonly #written = new WeakSet<TransactionRecord>();
 
@@ -52,6 +54,7 @@ export class ConductTable {
 			damaged.tried(key, () => {
 				const { owed, paid, ...counts } = JSON.parse(bytes.toString("utf8")) as StoredRow;
 				const row = noConduct(Number(key.slice(BUILDER_DAY.length, at)), key.slice(at + 1));
+				this.#lastDay = Math.max(this.#lastDay, row.day);
 				this.#rows.set(key, { ...row, ...counts, owed: BigInt(owed), paid: BigInt(paid) });
 			});
 		}
@@ -66,9 +69,8 @@ export class ConductTable {
 		const changed = new Map<string, Conduct>();
 		for (const one of fresh.flatMap((record) => conductOf(record, this.#dependencies)))
 			add(changed, one, this.#rows);
-		const newest = Math.max(0, ...[...this.#rows.values(), ...changed.values()].map(({ day }) => day));
-		const isOver = ({ day }: Conduct) => day + CONDUCT_DAYS <= newest;
-		const over = [...this.#rows].filter(([, row]) => isOver(row)).map(([key]) => key);
+		const lastDay = Math.max(this.#lastDay, ...[...changed.values()].map(({ day }) => day));
+		const over = lastDay > this.#lastDay ? this.#overBy(lastDay) : [];
 		const changes = [
 			...over.map((key): Change => ({ key, value: null })),
 			...[...changed].map(([key, row]): Change => ({ key, value: stored(row) })),
@@ -77,8 +79,15 @@ export class ConductTable {
 			for (const record of fresh) this.#written.add(record);
 			for (const [key, row] of changed) this.#rows.set(key, row);
 			for (const key of over) this.#rows.delete(key);
+			this.#lastDay = lastDay;
 		};
-		return { changes: changed.size === 0 ? [] : changes, done };
+		return { changes, done };
+	}
+
+	/** The keys of the rows that are no longer kept once there is one of day `lastDay`. */
+	#overBy(lastDay: number): readonly string[] {
+		const over = [...this.#rows].filter(([, { day }]) => day + CONDUCT_DAYS <= lastDay);
+		return over.map(([key]) => key);
 	}
 
 	/** The final rows, which no reorganisation changes any more, by day and builder. */

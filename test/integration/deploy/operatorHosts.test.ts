@@ -44,6 +44,8 @@ for (const [at, path, method] of [
 	["boost", "/relay/operator/refunds.csv", "GET"],
 	["boost", "/admin/state", "GET"],
 	["boost", "/relay/admin/state", "GET"],
+	["relay", "/operator/builders.csv", "GET"],
+	["boost", "/relay/operator/builders.csv", "GET"],
 	["boost", "/admin/auto", "POST"],
 ] as const) {
 	test(`${method} ${path} at ${at} needs the token, whatever the name and the cookies`, async () => {
