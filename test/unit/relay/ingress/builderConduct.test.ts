@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Conduct, noConduct } from "../../../../relay/domain/conduct.ts";
 import {
-	conductCsv,
+	conductRows,
 	conductShares,
 	conductSums,
 	conductView,
@@ -36,10 +36,9 @@ test("a sum has the last thirty days of any builder, and what is found in them",
 
 test("the CSV has a line for each day and builder", () => {
 	const rows = [row(20_484, "a.b-1", { sent: 3, accepted: 2, failed: 1, owed: 10n ** 20n, paid: 1n })];
-	assert.deepEqual(conductCsv(rows.map(conductView)).split("\r\n"), [
+	assert.deepEqual(conductRows(rows.map(conductView)).map(String), [
 		"day,builder,sent,accepted,refused,failed,mined,backrun,otherBackrun,noBackrun,shortRefunds,minedAfterCancel,seenAlone,canaries,leakedCanaries,owedWei,paidWei",
 		"2026-01-31,a.b-1,3,2,0,1,0,0,0,0,0,0,0,0,0,100000000000000000000,1",
-		"",
 	]);
 });
 
