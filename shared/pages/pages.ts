@@ -1,8 +1,9 @@
-// The web pages of relay and boost, made of the files in this folder only. Their scripts use the
-// same public API as any other client.
+// The web pages of relay and boost: the files in this folder, and a library for charts. Their
+// scripts use the same public API as any other client.
 
 import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
+import { createRequire } from "node:module";
 import { type HttpAnswer, jsonAnswer, type PageFinder, VARY_ACCEPT } from "../http/messages.ts";
 import type { Route } from "../http/routes.ts";
 import { choices, type Endpoint, visibilityRows } from "./endpoints.ts";
@@ -35,26 +36,22 @@ export const PAGE_HEADERS = {
 	...VARY_ACCEPT,
 };
 const ASSETS = [
-	...["style.css", "wallet.css", "transaction.css", "icon.svg", "common.js", "live.js", "typed.js"],
-	...[
-		"home.js",
-		"transaction.js",
-		"facts.js",
-		"life.js",
-		"path.js",
-		"amounts.js",
-		"cancel.js",
-		"refunds.js",
-		"groups.js",
-	],
+	...["style.css", "wallet.css", "transaction.css", "charts.css", "icon.svg"],
+	...["common.js", "live.js", "typed.js", "charts.js"],
+	...["home.js", "transaction.js", "facts.js", "life.js", "path.js", "amounts.js", "cancel.js"],
+	...["refunds.js", "groups.js"],
 	...["operator.js", "boostOperator.js", "relayOperator.js"],
 ];
+/** Files of packages, by the name under which they are served. */
+const LIBRARIES = { "uPlot.js": "uplot/dist/uPlot.iife.min.js", "uPlot.css": "uplot/dist/uPlot.min.css" };
 const TYPES: Readonly<Record<string, string>> = {
 	css: "text/css; charset=utf-8",
 	js: "text/javascript; charset=utf-8",
 	svg: "image/svg+xml",
 	html: "text/html; charset=utf-8",
 };
+
+const requires = createRequire(import.meta.url);
 
 /**
  * Boost forwards requests to the relay unless it serves the path itself. So the relay's page has a
@@ -95,10 +92,10 @@ export function createPages(
 		},
 		error: errorPage,
 		root: { path: "/", handle: () => root },
-		routes: ASSETS.map((name) => {
-			const answer = { ...file(name), headers: { ...PAGE_HEADERS, "cache-control": "no-cache" } };
-			return { path: `/pages/${name}`, handle: () => answer };
-		}),
+		routes: [
+			...ASSETS.map((name) => assetRoute(name, new URL(name, import.meta.url))),
+			...Object.entries(LIBRARIES).map(([name, path]) => assetRoute(name, requires.resolve(path))),
+		],
 	};
 }
 
@@ -144,9 +141,11 @@ function textOf(name: string): string {
 	return readFileSync(new URL(name, import.meta.url), "utf8");
 }
 
-function file(name: string): HttpAnswer {
+function assetRoute(name: string, path: URL | string): Route {
 	const contentType = TYPES[name.split(".").at(-1) ?? ""] ?? "text/plain";
-	return { status: 200, body: textOf(name), contentType };
+	const headers = { ...PAGE_HEADERS, "cache-control": "no-cache" };
+	const answer = { status: 200, body: readFileSync(path, "utf8"), contentType, headers };
+	return { path: `/pages/${name}`, handle: () => answer };
 }
 
 function page(body: string): HttpAnswer {

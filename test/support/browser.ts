@@ -92,6 +92,8 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 	const context = await browser.newContext({
 		colorScheme: dark ? "dark" : "light",
 		viewport: { width, height: 900 },
+		// The default is that of the machine. "en-US@posix" is none that Intl accepts.
+		locale: "en-US",
 	});
 	context.setDefaultTimeout(PATIENCE_MS);
 	const page = await context.newPage();
