@@ -5,10 +5,21 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 
 /** Adds `by` (default 1) to the series of `labels`. */
 export type Count<L extends string> = (labels: Record<L, string>, by?: number) => void;
-/** Records a time in seconds. */
-export type Observe<L extends string> = (labels: Record<L, string>, seconds: number) => void;
+/** Records a value, by default a time in seconds. */
+export type Observe<L extends string> = (labels: Record<L, string>, value: number) => void;
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Label values that a series must have. */
+type Match = Readonly<Record<string, string>>;
+
+/** The counts of a histogram, now or in some time. */
+export interface Buckets {
+	/** Upper bounds, ascending; the last bucket has none. */
+	readonly bounds: readonly number[];
+	/** How many values each bucket has; one more than `bounds`. */
+	readonly counts: readonly number[];
+}
 
 /** Metrics including those of the process, of Node and of the build. Call it once in a process. */
 export function processMetrics(version: string): Metrics {
@@ -25,6 +36,9 @@ export function processMetrics(version: string): Metrics {
 
 export class Metrics {
 	readonly #registry = new Registry();
+	/** The sum of the series with some labels, by metric. */
+	readonly #sums = new Map<string, (labels: Match) => number>();
+	readonly #buckets = new Map<string, (labels: Match) => Buckets>();
 
 	/** A counter; the series of `known` label sets exist from the start, at 0. */
 	counter<L extends string>(name: string, help: string, known: readonly Record<L, string>[]): Count<L> {
@@ -40,28 +54,49 @@ export class Metrics {
 				for (const [labels, { value }] of series.all()) this.inc(labels, value);
 			},
 		});
+		this.#sums.set(name, (labels) => {
+			let sum = 0;
+			for (const [own, { value }] of series.all()) if (matches(own, labels)) sum += value;
+			return sum;
+		});
 		return (labels, by = 1) => {
 			series.of(labels).value += by;
 		};
 	}
 
-	/** A histogram of seconds; the series of `known` label sets exist from the start. */
-	histogram<L extends string>(name: string, help: string, known: readonly Record<L, string>[]): Observe<L> {
+	/**
+	 * A histogram; the series of `known` label sets exist from the start. `bounds`: the upper bounds
+	 * of its buckets; default: for seconds.
+	 */
+	histogram<L extends string>(
+		name: string,
+		help: string,
+		known: readonly Record<L, string>[],
+		bounds: readonly number[] = SECONDS,
+	): Observe<L> {
 		const series = new SeriesTable(known, Object.keys(known[0] ?? {}) as L[], () => ({
-			buckets: new Array<number>(SECONDS.length + 1).fill(0),
+			buckets: new Array<number>(bounds.length + 1).fill(0),
 			sum: 0,
 		}));
 		const get = () => ({
 			name,
 			help,
 			type: "histogram",
-			values: [...series.all()].flatMap(([labels, one]) => histogramValues(name, labels, one)),
+			values: [...series.all()].flatMap(([labels, one]) => histogramValues(name, labels, one, bounds)),
 		});
 		// The registry only calls `get`, so it accepts this object as a metric.
 		this.#registry.registerMetric({ name, get } as unknown as Counter);
+		this.#buckets.set(name, (labels) => {
+			const counts = new Array<number>(bounds.length + 1).fill(0);
+			for (const [own, { buckets }] of series.all()) {
+				if (matches(own, labels))
+					for (const [i, count] of buckets.entries()) counts[i] = (counts[i] ?? 0) + count;
+			}
+			return { bounds, counts };
+		});
 		return (labels, seconds) => {
 			const one = series.of(labels);
-			const bucket = bucketOf(seconds);
+			const bucket = bucketOf(seconds, bounds);
 			one.buckets[bucket] = (one.buckets[bucket] ?? 0) + 1;
 			one.sum += seconds;
 		};
@@ -79,6 +114,11 @@ export class Metrics {
 		known: readonly Record<L, string>[],
 		read: (labels: Record<L, string>) => number,
 	): void {
+		this.#sums.set(name, (labels) => {
+			let sum = 0;
+			for (const own of known) if (matches(own, labels)) sum += read(own);
+			return sum;
+		});
 		new Gauge({
 			name,
 			help,
@@ -93,6 +133,19 @@ export class Metrics {
 	/** Adds the default metrics of the process. Can't be undone. */
 	watchProcess(): void {
 		collectDefaultMetrics({ register: this.#registry });
+	}
+
+	/**
+	 * The sum of the series of a counter or gauge that have these labels; null if there is no such
+	 * metric.
+	 */
+	sum(name: string, labels: Match = {}): number | null {
+		return this.#sums.get(name)?.(labels) ?? null;
+	}
+
+	/** The same of a histogram, by bucket. */
+	buckets(name: string, labels: Match = {}): Buckets | null {
+		return this.#buckets.get(name)?.(labels) ?? null;
 	}
 
 	/** All series as Prometheus text, version 0.0.4. */
@@ -155,10 +208,34 @@ class Level<S> {
 	}
 }
 
-function bucketOf(seconds: number): number {
+function matches(own: Match, wanted: Match): boolean {
+	for (const name in wanted) if (own[name] !== wanted[name]) return false;
+	return true;
+}
+
+function bucketOf(value: number, bounds: readonly number[]): number {
 	let bucket = 0;
-	while (bucket < SECONDS.length && seconds > (SECONDS[bucket] ?? 0)) bucket++;
+	while (bucket < bounds.length && value > (bounds[bucket] ?? 0)) bucket++;
 	return bucket;
+}
+
+/**
+ * The value that a share `q` of all values does not exceed, estimated within its bucket; the last
+ * bound at most. Null if there is no value.
+ */
+export function quantile({ bounds, counts }: Buckets, q: number): number | null {
+	const total = counts.reduce((sum, count) => sum + count, 0);
+	if (total <= 0) return null;
+	let below = 0;
+	for (const [i, bound] of bounds.entries()) {
+		const count = counts[i] ?? 0;
+		if (count > 0 && below + count >= q * total) {
+			const least = bounds[i - 1] ?? 0;
+			return least + ((bound - least) * (q * total - below)) / count;
+		}
+		below += count;
+	}
+	return bounds.at(-1) ?? null;
 }
 
 /** Prometheus buckets are cumulative. */
@@ -166,13 +243,14 @@ function histogramValues(
 	name: string,
 	labels: Readonly<Record<string, string>>,
 	{ buckets, sum }: { readonly buckets: readonly number[]; readonly sum: number },
+	bounds: readonly number[],
 ) {
 	let count = 0;
 	const values = buckets.map((inBucket, i) => {
 		count += inBucket;
 		return {
 			metricName: `${name}_bucket`,
-			labels: { le: SECONDS[i] ?? "+Inf", ...labels },
+			labels: { le: bounds[i] ?? "+Inf", ...labels },
 			value: count,
 		};
 	});
