@@ -1,6 +1,6 @@
 // Boost's metrics, each a function to count with. All series exist from the start.
 
-import { type Clock, systemClock } from "../shared/clock.ts";
+import type { Clock } from "../shared/clock.ts";
 import type { CallOutcome } from "../shared/jsonrpc/answers.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
@@ -11,7 +11,7 @@ import {
 	TRIP_REASONS,
 	type Upstreams,
 } from "./domain/ports.ts";
-import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/request.ts";
+import { BOOST_PATHS, FAULTS, UPSTREAMS, type UpstreamName } from "./domain/request.ts";
 import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
 import type { InstancesStatus } from "./ingress/operators.ts";
 import { PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
@@ -39,7 +39,7 @@ const METHOD_KINDS = keys<MethodKind>({
 	relay: 0,
 });
 /** How a call ended for the client. `refused`: with an error about the call itself. */
-const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
+export const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
 const TASKS = [
 	"reconcile",
 	"following the relay",
@@ -50,20 +50,18 @@ const TASKS = [
 	"homes",
 ] as const;
 
-/** Statistics of the calls of five seconds. */
-interface CallTimes {
-	readonly calls: number;
-	readonly meanMs: number;
-	readonly slowestMs: number;
+/** A request to an upstream that has ended. */
+export interface EndedRequest {
+	readonly upstream: UpstreamName;
+	readonly kind: "read" | "submission";
+	readonly outcome: Attempted["outcome"];
+	/** In seconds. */
+	readonly took: number;
 }
-
-const PIECE_MS = 5_000;
-/** Five minutes. */
-const PIECES = 60;
 
 export type BoostMetrics = ReturnType<typeof boostMetrics>;
 
-export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> = systemClock) {
+export function boostMetrics(metrics: Metrics) {
 	const requests = metrics.counter(
 		"boost_requests_total",
 		"JSON-RPC calls by method",
@@ -74,42 +72,31 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 		"Time of a JSON-RPC call by the kind of its method",
 		labelSets({ kind: METHOD_KINDS }),
 	);
-	/** By number of the period since the clock's start. */
-	const pieces = new Map<number, { calls: number; sumMs: number; slowestMs: number }>();
-	const pieceNow = () => Math.floor(clock.monotonic() / PIECE_MS);
+	const attempts = metrics.counter(
+		"boost_attempts_total",
+		"Requests to upstreams",
+		labelSets({ upstream: UPSTREAMS, kind: ["read", "submission"], outcome: ATTEMPT_OUTCOMES }),
+	);
+	const attemptSeconds = metrics.histogram(
+		"boost_attempt_seconds",
+		"Time of a request to an upstream until its answer or fault",
+		labelSets({ upstream: UPSTREAMS }),
+	);
 	return {
 		trip: metrics.counter(
 			"boost_trips_total",
 			"Openings of a breaker",
 			labelSets({ upstream: UPSTREAMS, reason: Object.keys(TRIP_REASONS) }),
 		),
-		attempt: metrics.counter(
-			"boost_attempts_total",
-			"Requests to upstreams",
-			labelSets({ upstream: UPSTREAMS, kind: ["read", "submission"], outcome: ATTEMPT_OUTCOMES }),
-		),
+		/** Counts a request to an upstream and the seconds that it took. */
+		attempt({ upstream, kind, outcome, took }: EndedRequest): void {
+			attempts({ upstream, kind, outcome });
+			if (outcome !== "aborted") attemptSeconds({ upstream }, took);
+		},
 		/** Counts a client's call by its label (see labelOf) and the seconds that it took. */
 		call(method: string, outcome: CallOutcome, took: number): void {
 			requests({ method, outcome: requestOutcome(outcome) });
 			seconds({ kind: kindOf(method) }, took);
-			const now = pieceNow();
-			let piece = pieces.get(now);
-			if (piece === undefined) {
-				piece = { calls: 0, sumMs: 0, slowestMs: 0 };
-				pieces.set(now, piece);
-				for (const number of pieces.keys()) if (number <= now - PIECES) pieces.delete(number);
-			}
-			piece.calls += 1;
-			piece.sumMs += took * 1000;
-			piece.slowestMs = Math.max(piece.slowestMs, took * 1000);
-		},
-		/** Durations of calls in each five seconds of the last five minutes, oldest first. */
-		callTimes(): readonly CallTimes[] {
-			const first = pieceNow() - PIECES + 1;
-			return Array.from({ length: PIECES }, (_, i) => {
-				const { calls = 0, sumMs = 0, slowestMs = 0 } = pieces.get(first + i) ?? {};
-				return { calls, meanMs: calls === 0 ? 0 : sumMs / calls, slowestMs };
-			});
 		},
 		submission: metrics.counter(
 			"boost_submissions_total",

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from "../shared/clock.ts";
 import { slotMsOf } from "../shared/config.ts";
 import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { Slots } from "../shared/ethereum/slots.ts";
+import { History } from "../shared/history.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
@@ -23,11 +24,13 @@ import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { Pages } from "../shared/pages/pages.ts";
+import { ProcessFigures } from "../shared/processFigures.ts";
 import { NO_TRACES, type Traces } from "../shared/tracing/traces.ts";
 import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
 import { NO_OTHERS } from "./domain/ports.ts";
+import { boostFigures } from "./figures.ts";
 import { Homes } from "./homes/homes.ts";
 import { boostPages } from "./ingress/pages.ts";
 import { ReportedChain } from "./ingress/reportedChain.ts";
@@ -127,7 +130,7 @@ async function connect(
 	}: ProxyOverrides & { standby: Standby; pages: Pages },
 	kv: SharedStore,
 ): Promise<Assembly> {
-	const metrics = boostMetrics(registry, clock);
+	const metrics = boostMetrics(registry);
 	const background = new Background(
 		{ onFault: (task) => metrics.taskFailed({ task }) },
 		{ log: log.child("background") },
@@ -208,6 +211,8 @@ async function connect(
 		clock,
 		log: log.child("relay"),
 	});
+	const ofProcess = new ProcessFigures({ clock });
+	const figures = new History({ ...ofProcess.figures, ...boostFigures(registry) }, { clock });
 	const servers = createServers(config, {
 		...parts,
 		reconciler,
@@ -216,6 +221,7 @@ async function connect(
 		reported,
 		registry,
 		metrics,
+		history: figures,
 		traces,
 		log,
 		drainMs,
@@ -249,6 +255,8 @@ async function connect(
 		{ name: "reconciler", start: async () => reconciler.start(), stop: () => reconciler.stop() },
 		observer,
 		servers,
+		ofProcess,
+		figures,
 	];
 	return { component: sequence("boost", components, { log, clock }), port: () => servers.port };
 }

@@ -9,9 +9,10 @@ import type { Fork } from "../shared/ethereum/forks.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
+import type { History } from "../shared/history.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages.ts";
-import { guardedMetricsRoute, openMetricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
+import { checkRunner, guardedMetricsRoute, openMetricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route, RouteRequest } from "../shared/http/routes.ts";
 import { createHttpServer, drainServers, type HttpServer, startListening } from "../shared/http/server.ts";
@@ -64,6 +65,8 @@ export interface ServersModules {
 	readonly background: Background;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
+	/** Figures over time. */
+	readonly history: History;
 	readonly traces: Traces;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
@@ -223,7 +226,7 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 	const checks = [
 		upstreamCheck(upstreams),
 		clientTrust.check,
-		journalCheck(modules.store),
+		journalCheck(modules.store, rows),
 		...(modules.homes === null ? [] : [instanceCheck(modules.homes)]),
 	];
 	const routes: readonly Route[] = [
@@ -238,7 +241,9 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 				homes: modules.homes,
 				slot: modules.slot,
 				build: modules.build,
-				latency: metrics.callTimes,
+				figures: modules.history,
+				runChecks: checkRunner(checks, { clock, log }),
+				clock,
 			},
 		),
 		...opsRoutes({ checks, draining }, { clock, log }),

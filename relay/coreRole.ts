@@ -123,6 +123,7 @@ function coreComponents(
 		publicPool,
 		canaries,
 		blockLoop,
+		history,
 	} = modules;
 	return [
 		onStop("store", () => kv.close()),
@@ -148,5 +149,6 @@ function coreComponents(
 		},
 		publicPool,
 		onStop("blocks", async () => blockLoop.stop()),
+		history,
 	];
 }

@@ -8,6 +8,7 @@ import type { Clock } from "../shared/clock.ts";
 import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { addressOfKey, verifyBody } from "../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../shared/ethereum/signatureWork.ts";
+import { History } from "../shared/history.ts";
 import { DamagedEntries } from "../shared/kv/damagedEntries.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Logger } from "../shared/log.ts";
@@ -27,6 +28,7 @@ import { canBeSeen } from "./domain/record.ts";
 import type { LocalCore } from "./edge/core.ts";
 import { EdgeServer } from "./edge/edgeServer.ts";
 import { FeedPublisher } from "./edge/feedPublisher.ts";
+import { coreFigures } from "./figures.ts";
 import { paymentReader } from "./inclusion/payments.ts";
 import { PublicPool } from "./inclusion/publicPool.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
@@ -44,9 +46,9 @@ import { signedReceipts } from "./ingress/signedReceipts.ts";
 import { createTopics } from "./ingress/topics.ts";
 import { FIGURES_LIMITS } from "./market/figures.ts";
 import { SearcherMarket } from "./market/market.ts";
-import { countsDeliveries, countsLanded, countsRecords } from "./metrics.ts";
+import { countsBlocks, countsDeliveries, countsLanded, countsRecords } from "./metrics.ts";
 import type { CoreModules, EdgeModules } from "./modules.ts";
-import { coreState, type LastWrite } from "./operatorState.ts";
+import { coreState, type LastWrite, StageCounts } from "./operatorState.ts";
 import { Pipeline } from "./pipeline.ts";
 import { coreChecks } from "./readiness.ts";
 import { SenderRunner } from "./senderRunner.ts";
@@ -264,6 +266,11 @@ export async function makeCore(
 			() => transactions.blobs.convert(heads.next()?.fork.sidecarVersion ?? 0),
 			(update) => market.onChainUpdate(update),
 			() => canaries?.headCame(),
+			countsBlocks(
+				metrics,
+				(hash) => records.get(hash) !== undefined,
+				(coinbase) => fanout.builtBy(coinbase),
+			),
 			// Notify clients when everything is processed.
 			edge.showUpdate,
 		],
@@ -274,17 +281,24 @@ export async function makeCore(
 	records.subscribe(followers.notify);
 	records.subscribe(createLifeLog({ log: log.child("transactions"), requestOf }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
-	const history = new SharedHistory({
+	const sharedHistory = new SharedHistory({
 		hintOf(hash) {
 			const tx = records.get(hash)?.transaction.tx;
 			return tx === undefined || tx.raw.length === 0 ? null : mevShareEvent(partialPendingTransaction(tx));
 		},
 	});
-	records.subscribe(history.notify);
+	records.subscribe(sharedHistory.notify);
 	simulationMetrics.watch(simulations);
 	const receipts = createReceiptWaits({
 		...{ followers, records: transactions, clock },
 		node: new NodeReads(edge.reads),
+	});
+	const stageCounts = new StageCounts(records, { clock });
+	const builderNames = config.BUILDERS.map((row) => row.name);
+	const figures = coreFigures(registry, builderNames, (stage) => stageCounts.counts[stage] ?? 0);
+	const history = new History(figures, {
+		clock,
+		prepare: async () => void (await stageCounts.count()),
 	});
 	const check = coreChecks({ kv, transactions, deliveries });
 	const verifyRead = readVerifier({ chainId: rules.chainId, name: config.PUBLIC_URL?.host ?? null, clock });
@@ -322,10 +336,11 @@ export async function makeCore(
 		conduct: async () => (await conduct.all()).map(conductView),
 		state: coreState({
 			...{ kv, transactions, deliveries, fanout, market, abilities, edges, check, lastWrite },
-			clock,
+			...{ stageCounts, clock },
 		}),
 		refundSums: refundSums({ refunds: transactions.refunds, builders: fanout }),
-		builderNames: config.BUILDERS.map((row) => row.name),
+		history: () => history.report(),
+		builderNames,
 		buildersOf: (path) => fanout.allowed(path),
 		txTtlBlocks: config.TX_TTL_BLOCKS,
 		refundPercent: config.REFUND_PERCENT,
@@ -356,7 +371,7 @@ export async function makeCore(
 			canaries,
 			blockLoop,
 		},
-		...{ receipts, edges, decides },
+		...{ receipts, edges, decides, history },
 		routes: recordRoutes({
 			records: transactions,
 			bundles: market,
@@ -368,7 +383,7 @@ export async function makeCore(
 			verifySignature: verifyBody,
 			verifyRead,
 			streams: edge.streams,
-			history,
+			history: sharedHistory,
 			maxLimit: HISTORY_PAGE,
 		}),
 	};

@@ -5,6 +5,7 @@ import { STAGES } from "../shared/ethereum/statusRecord.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
 import type { Traces } from "../shared/tracing/traces.ts";
 import { BUNDLE_REJECTIONS } from "./domain/bundle.ts";
+import type { ChainUpdate } from "./domain/chain.ts";
 import { type ConductCount, type ConductTerms, conductOf } from "./domain/conduct.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
 import type { DeliveryAnswer, TxEventType } from "./domain/events.ts";
@@ -16,6 +17,11 @@ export const STEPS = ["decode", "admission", "store", "account", "simulation", "
 
 /** How a submission ended. */
 const SUBMISSION_OUTCOMES = ["accepted", "known", "cancels", "failed", ...REJECTION_CODES] as const;
+
+/** Bounds of buckets: a lifetime of blocks, and what lies behind it. */
+const INCLUSION_BLOCKS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 25, 50, 100];
+/** The label of a block whose coinbase is no builder's. */
+export const OTHER_BUILDER = "other";
 
 export type RelayMetrics = ReturnType<typeof relayMetrics>;
 
@@ -36,6 +42,18 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 			"relay_stage_total",
 			"Transactions that reached a stage",
 			labelSets({ stage: STAGES }),
+		),
+		/** The first block that could contain a transaction counts as one. */
+		blocks: metrics.histogram(
+			"relay_inclusion_blocks",
+			"Blocks until a transaction was mined",
+			labelSets({}),
+			INCLUSION_BLOCKS,
+		),
+		built: metrics.counter(
+			"relay_blocks_with_ours_total",
+			"Blocks with transactions of this relay, by the builder whose coinbase they have",
+			labelSets({ builder: [...builders, OTHER_BUILDER] }),
 		),
 		/** As read from blocks; after a reorganisation a refund may be counted twice. */
 		refunded: metrics.counter("relay_refunded_ether_total", "Ether that was paid to users", labelSets({})),
@@ -107,7 +125,7 @@ const COUNTED = [...new Set(Object.values(RAISED).flat())];
 
 /** Returns a listener of the records that counts the changes of transactions. */
 export function countsRecords(
-	{ stage, refunded, conduct, seen }: RelayMetrics,
+	{ stage, blocks, refunded, conduct, seen }: RelayMetrics,
 	terms: ConductTerms,
 ): EventListener {
 	return (record, before, event) => {
@@ -117,8 +135,27 @@ export function countsRecords(
 			for (const one of conductOf(record, terms))
 				for (const count of raised) conduct({ builder: one.builder, count }, one[count]);
 		}
+		if (event.type === "included" && record.firstBlock !== null)
+			blocks({}, Math.max(1, event.block - record.firstBlock + 1));
 		if (record.stage !== before) stage({ stage: record.stage });
 		if (event.type === "refunded") refunded({}, Number(BigInt(event.paid)) / WEI_PER_ETHER);
+	};
+}
+
+/**
+ * Returns a function that counts the new blocks with transactions of ours. `builtBy` returns the
+ * builders with that coinbase.
+ */
+export function countsBlocks(
+	{ built }: RelayMetrics,
+	isOurs: (hash: string) => boolean,
+	builtBy: (coinbase: string) => readonly string[],
+): (update: ChainUpdate) => void {
+	return ({ applied }) => {
+		for (const { transactions, miner } of applied) {
+			if (transactions.some(({ hash }) => isOurs(hash)))
+				built({ builder: builtBy(miner.toLowerCase())[0] ?? OTHER_BUILDER });
+		}
 	};
 }
 

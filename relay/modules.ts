@@ -6,6 +6,7 @@ import type { Client } from "../shared/client.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import type { SignatureWork } from "../shared/ethereum/signatureWork.ts";
 import type { Slots } from "../shared/ethereum/slots.ts";
+import type { History } from "../shared/history.ts";
 import type { EventStreams } from "../shared/http/eventStreams.ts";
 import type { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route } from "../shared/http/routes.ts";
@@ -94,6 +95,8 @@ export interface CoreModules {
 	readonly receipts: SyncWaits;
 	/** The connections of the other relays; null if no other relay can reach the store. */
 	readonly edges: EdgeServer | null;
+	/** Figures over time. */
+	readonly history: History;
 	/** The core as this process's own clients use it. */
 	readonly decides: LocalCore<CoreNeeds>;
 	/** The routes of transactions and bundles. */

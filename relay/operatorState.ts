@@ -2,10 +2,11 @@
 // core knows.
 
 import { type Clock, inSlices, withDeadline } from "../shared/clock.ts";
+import type { HistoryReport } from "../shared/history.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import { conductSums } from "./ingress/builderConduct.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
-import { core_state } from "./ingress/methods/betweenRelays.ts";
+import { core_history, core_state } from "./ingress/methods/betweenRelays.ts";
 import type { CoreState, NodeState } from "./ingress/operators.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import type { CoreModules, EdgeModules } from "./modules.ts";
@@ -19,6 +20,29 @@ const STORE_MS = 1_000;
 export interface LastWrite {
 	/** Null before the first. */
 	ms: number | null;
+}
+
+/** How many records are in each stage. */
+export class StageCounts {
+	/** As they were counted last. */
+	counts: Readonly<Record<string, number>> = {};
+	readonly #records: CoreModules["transactions"]["records"];
+	readonly #clock: Clock;
+
+	constructor(records: CoreModules["transactions"]["records"], { clock }: { readonly clock: Clock }) {
+		this.#records = records;
+		this.#clock = clock;
+	}
+
+	/** Counts again. The records of a full pool take some ms. */
+	async count(): Promise<Readonly<Record<string, number>>> {
+		const counts: Record<string, number> = {};
+		await inSlices(this.#records.entries(), this.#clock, ({ record: { stage } }) => {
+			counts[stage] = (counts[stage] ?? 0) + 1;
+		});
+		this.counts = counts;
+		return counts;
+	}
 }
 
 type CoreStateModules = Pick<
@@ -35,21 +59,19 @@ export function coreState({
 	market,
 	abilities,
 	edges,
+	stageCounts,
 	check,
 	lastWrite,
 	clock,
 }: CoreStateModules & {
+	readonly stageCounts: StageCounts;
 	readonly check: CoreNeeds["check"];
 	readonly lastWrite: LastWrite;
 	readonly clock: Clock;
 }): CoreNeeds["state"] {
-	const { pool, records } = transactions;
+	const { pool } = transactions;
 	return async () => {
-		const stages: Record<string, number> = {};
-		// Counting the records of a full pool takes some ms.
-		await inSlices(records.entries(), clock, ({ record: { stage } }) => {
-			stages[stage] = (stages[stage] ?? 0) + 1;
-		});
+		const stages = await stageCounts.count();
 		const oldest = pool.oldestReceivedAt();
 		const ofStore = await inTime(clock, "store", STORE_MS, async () => check("store"));
 		return {
@@ -93,9 +115,21 @@ export async function nodeState(
 
 /** The core's state, wherever the core is; null if none answers. */
 export async function askCoreState(core: EdgeModules["core"]): Promise<CoreState | null> {
+	return (await askCore(core, core_state)) as CoreState | null;
+}
+
+/** The core's figures, wherever the core is; null if none answers. */
+export async function askCoreHistory(core: EdgeModules["core"]): Promise<HistoryReport | null> {
+	return (await askCore(core, core_history)) as HistoryReport | null;
+}
+
+async function askCore(
+	core: EdgeModules["core"],
+	method: typeof core_state | typeof core_history,
+): Promise<unknown> {
 	if (core.local === null && core.remote === null) return null;
 	try {
-		return (await core.run(core_state, [], OWN_CALL)) as CoreState;
+		return await core.run(method, [], OWN_CALL);
 	} catch (thrown) {
 		if (thrown instanceof RpcError) return null;
 		throw thrown;

@@ -4,6 +4,7 @@
 import type { SlotLength } from "../shared/ethereum/slots.ts";
 import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
+import { PROBLEMS } from "../shared/problems.ts";
 import type { RelayConfig } from "./config.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
@@ -37,8 +38,7 @@ export function readinessChecks(
 			const { local, remote } = core;
 			if (local !== null) return local.needs.check(name);
 			if (remote !== null) {
-				if (name === "store" && !core.isFed)
-					return verdict(false, "disclosed transactions are still being read from the core");
+				if (name === "store" && !core.isFed) return verdict(false, PROBLEMS.feedUnread.text);
 				try {
 					return (await core.run(core_check, [name], OWN_CALL)) as CheckResult;
 				} catch (thrown) {
@@ -46,17 +46,17 @@ export function readinessChecks(
 					if (!(thrown instanceof RpcError)) throw thrown;
 				}
 			}
-			const reason = `no core reachable: ${finder?.trouble ?? "there is none"}`;
+			const reason = `${PROBLEMS.noCore.text}: ${finder?.trouble ?? "there is none"}`;
 			return verdict(name !== "store" || finder?.isAway === false, reason);
 		},
 	});
 	return [
-		{ name: "node", check: () => verdict(isNodeWell(), "the node does not answer") },
+		{ name: "node", check: () => verdict(isNodeWell(), PROBLEMS.nodeSilent.text) },
 		{
 			name: "head",
 			check() {
 				if (heads.trouble !== null) return { ok: false, reason: heads.trouble };
-				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs(), "the head is too old");
+				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs(), PROBLEMS.headStale.text);
 				return { ...result, ...clockNote(heads.times.differenceMs()) };
 			},
 		},
@@ -76,11 +76,11 @@ export function coreChecks({
 }: Pick<CoreModules, "kv" | "transactions" | "deliveries">): CoreNeeds["check"] {
 	return async (name) => {
 		// Fails when there were deliveries in the last two slots and no builder answered any.
-		if (name === "delivery") return verdict(deliveries.healthy, "no builder answers");
+		if (name === "delivery") return verdict(deliveries.healthy, PROBLEMS.noBuilder.text);
 		// Without the store's lock nothing is sent to builders.
-		if (!kv.isHeld) return verdict(false, kv.trouble ?? "the store does not answer, or is another relay's");
+		if (!kv.isHeld) return verdict(false, kv.trouble ?? PROBLEMS.storeSilent.text);
 		const isWritable = await transactions.keeper.isWritable();
-		return verdict(isWritable, kv.trouble ?? "the last write failed");
+		return verdict(isWritable, kv.trouble ?? PROBLEMS.storeFailed.text);
 	};
 }
 
@@ -96,6 +96,6 @@ function clockNote(differenceMs: number): { readonly note?: string } {
 	if (differenceMs === 0) return {};
 	const seconds = Math.round(Math.abs(differenceMs) / 1000);
 	return {
-		note: `this machine's clock is ${seconds} s ${differenceMs > 0 ? "ahead of" : "behind"} the chain's`,
+		note: `${PROBLEMS.clock.text} ${seconds} s ${differenceMs > 0 ? "ahead of" : "behind"} the chain's`,
 	};
 }

@@ -3,6 +3,7 @@
 
 import type { LookupFunction } from "node:net";
 import { type Clock, systemClock } from "../shared/clock.ts";
+import { History } from "../shared/history.ts";
 import { type OpenStore, openStore, warnOfClearText } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import { HolderReader } from "../shared/kv/postgres/holder.ts";
@@ -17,6 +18,7 @@ import {
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
+import { ProcessFigures } from "../shared/processFigures.ts";
 import { NO_TRACES, type Traces } from "../shared/tracing/traces.ts";
 import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import { awaitNode } from "./chain/node.ts";
@@ -26,6 +28,7 @@ import { CoreRole } from "./coreRole.ts";
 import { ASIDE, RECORD, SUBMISSION } from "./domain/storeKeys.ts";
 import { CoreFinder } from "./edge/coreFinder.ts";
 import { CoreRequests } from "./edge/coreRequests.ts";
+import { edgeFigures } from "./figures.ts";
 import { registerCoreGauges, registerEdgeGauges } from "./gauges.ts";
 import type { Ingress } from "./ingress/ingress.ts";
 import { WaitingServers } from "./ingress/waiting.ts";
@@ -134,9 +137,15 @@ async function assemble(
 		registerEdgeGauges(edge, finder, coreOf);
 		const requests = new CoreRequests({ clock, lookup });
 		const { build = UNKNOWN_BUILD, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;
-		const options = { log, clock, build, drainMs, waiting, coreOf, finder, requests };
+		const ofProcess = new ProcessFigures({ clock });
+		const history = new History({ ...ofProcess.figures, ...edgeFigures(registry) }, { clock });
+		const options = { log, clock, build, drainMs, waiting, coreOf, finder, requests, history };
 		const ingress = createServers(config, options, edge);
-		const components = inOrder(edge, { role, finder, requests, ingress, resources, waiting, clock });
+		const components = [
+			...inOrder(edge, { role, finder, requests, ingress, resources, waiting, clock }),
+			ofProcess,
+			history,
+		];
 		return { component: sequence("relay", components, { log, clock }), port: () => ingress.port };
 	} catch (thrown) {
 		await waiting.stop();

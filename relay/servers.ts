@@ -5,11 +5,14 @@ import type { Clock } from "../shared/clock.ts";
 import { hexToBytes } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
+import type { History } from "../shared/history.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { EventStreams } from "../shared/http/eventStreams.ts";
 import { jsonAnswer } from "../shared/http/messages.ts";
+import { checkRunner } from "../shared/http/opsRoutes.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
+import { problemsOf } from "../shared/problems.ts";
 import type { Build } from "../shared/version.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
@@ -29,6 +32,7 @@ import {
 	core_sharedTransaction,
 } from "./ingress/methods/betweenRelays.ts";
 import { FEED_STREAM_LIFE_MS, FEED_STREAM_RETRY_MS, mevShareStream } from "./ingress/mevShareStream.ts";
+import type { RelayState } from "./ingress/operators.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import { STOPPING } from "./ingress/receiptWaits.ts";
@@ -36,7 +40,7 @@ import type { RefundSumsPage } from "./ingress/refundSums.ts";
 import { recordRoutesOf } from "./ingress/routes.ts";
 import type { PublicServerOptions, WaitingServers } from "./ingress/waiting.ts";
 import type { CoreModules, EdgeModules } from "./modules.ts";
-import { askCoreState, nodeState } from "./operatorState.ts";
+import { askCoreHistory, askCoreState, nodeState } from "./operatorState.ts";
 import { maxHeadAge, readinessChecks } from "./readiness.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 
@@ -54,17 +58,21 @@ export interface ServersOptions {
 	readonly finder: CoreFinder | null;
 	/** Asks the core by HTTP. */
 	readonly requests: CoreRequests;
+	/** This process's own figures over time. */
+	readonly history: History;
 }
 
 /** Makes the ingress; nothing listens yet. */
 export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeModules): Ingress {
-	const { log, clock, build, drainMs, waiting, coreOf, finder, requests } = options;
+	const { log, clock, build, drainMs, waiting, coreOf, finder, requests, history } = options;
 	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
 	const feedStreams = new EventStreams(
 		{ clock },
 		{ lifeMs: FEED_STREAM_LIFE_MS, retryMs: FEED_STREAM_RETRY_MS },
 	);
 	const streams = (): number => edge.streams.size + requests.streams + feedStreams.size;
+	const checks = readinessChecks(maxHeadAge(config, slots), edge, finder);
+	const runChecks = checkRunner(checks, { clock, log });
 	const callMany = createCallMany(
 		{ rules, feeRecipientOf: edge.feeRecipientOf },
 		{
@@ -86,12 +94,24 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			about: { title: "Leeward relay", version: build.version },
 			place: () => placeOf(core),
 			adminToken: config.ADMIN_TOKEN,
-			async state(websockets) {
-				const [ofNode, ofCore] = await Promise.all([nodeState(edge, clock), askCoreState(core)]);
-				const searchers = { websockets, subscriptions: subscriptions.size, eventStreams: streams() };
-				return { ...build, ...placeOf(core), node: ofNode, searchers, core: ofCore };
-			},
-			operators: {
+			operator: (websockets) => ({
+				async state(): Promise<RelayState> {
+					const [problems, ofNode, ofCore] = await Promise.all([
+						runChecks().then((results) => problemsOf(results)),
+						nodeState(edge, clock),
+						askCoreState(core),
+					]);
+					const searchers = {
+						websockets: websockets(),
+						subscriptions: subscriptions.size,
+						eventStreams: streams(),
+					};
+					return { ...build, problems, ...placeOf(core), node: ofNode, searchers, core: ofCore };
+				},
+				history: async () => ({ own: history.report(), core: await askCoreHistory(core) }),
+				sign: () => signOf(edge, coreOf()),
+			}),
+			tables: {
 				refundSums: async (from) => (await core.run(core_refundSums, [from], OWN_CALL)) as RefundSumsPage,
 				conduct: async () => (await core.run(core_conduct, [], OWN_CALL)) as readonly ConductView[],
 			},
@@ -132,7 +152,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			),
 			searcherRoutes: [mevShareStream({ subscriptions, streams: feedStreams })],
 			streams,
-			checks: readinessChecks(maxHeadAge(config, slots), edge, finder),
+			checks,
 			tip,
 			edges: finder === null ? null : () => coreOf()?.edges ?? null,
 			ownSecret: () => coreOf()?.kv.term?.secret ?? null,
@@ -148,6 +168,15 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			log: log.child("ingress"),
 		},
 	);
+}
+
+/** See {@link OperatorData.sign}. */
+function signOf({ core, tip, heads }: EdgeModules, own: CoreModules | null): string {
+	const { role, term } = placeOf(core);
+	const node = [tip.head()?.number, heads.isUnavailable, heads.trouble];
+	const store =
+		own === null ? [core.remote === null] : [own.kv.isHeld, own.kv.trouble, own.deliveries.healthy];
+	return JSON.stringify([role, term, node, store]);
 }
 
 /** This relay's role and the core's term, for /readyz and /info. */

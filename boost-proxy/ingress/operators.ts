@@ -2,12 +2,16 @@
 // of /readyz. A forced breaker stays forced until `/admin/auto`.
 
 import { bearerCheck } from "../../shared/client.ts";
+import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
+import type { History } from "../../shared/history.ts";
 import { ADMIN_WEIGHT, adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
-import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
+import { type OperatorState, operatorData } from "../../shared/http/operatorData.ts";
+import type { checkRunner, ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { SharedStore } from "../../shared/kv/port.ts";
+import { PROBLEMS, problemsOf } from "../../shared/problems.ts";
 import type { Build } from "../../shared/version.ts";
 import type { Breaker, BreakerState, BreakerStatus, TripReason, Upstream } from "../domain/ports.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/request.ts";
@@ -21,8 +25,11 @@ export interface OperatorRoutesDependencies {
 	readonly homes: InstancesStatus | null;
 	readonly slot: SlotLength;
 	readonly build: Build;
-	/** Recent durations of calls, for the operator's page: JSON. */
-	readonly latency: () => readonly unknown[];
+	/** Figures over time. */
+	readonly figures: Pick<History, "report">;
+	/** Runs the checks of /readyz. */
+	readonly runChecks: ReturnType<typeof checkRunner>;
+	readonly clock: Clock;
 }
 
 /** A change of a breaker. */
@@ -65,6 +72,13 @@ export interface InstancesStatus {
 	readonly takenOver: number;
 }
 
+/** The answer of `GET /admin/state`. */
+export interface BoostState extends OperatorState {
+	readonly status: BoostStatus;
+	/** The breakers' changes, oldest first. */
+	readonly history: readonly BreakerChange[];
+}
+
 /**
  * The answer for everybody: states and reasons. Counts could be polled and compared with the
  * searchers' feed, which would reveal hidden transactions and their cancels.
@@ -78,12 +92,14 @@ export interface PublicStatus {
 
 type PublicBreakerStatus = Omit<BreakerStatus, "inFlight" | "oldestInFlightMs">;
 
+/** The checks whose notes report nothing wrong. */
+const NAMES = ["instance"];
 /** The forced state by path. */
 const FORCES = { open: "open", close: "closed", auto: null } as const;
 
 /**
- * `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and
- * `/admin/auto`.
+ * `GET /status`, and with the token the routes of {@link operatorData} and `POST /admin/open`,
+ * `/admin/close` and `/admin/auto`.
  */
 export function operatorRoutes(
 	/**
@@ -98,6 +114,7 @@ export function operatorRoutes(
 ): Route[] {
 	const mayCount = [bearerCheck(adminToken), bearerCheck(metricsToken)];
 	const historyOf = historyReader(dependencies);
+	const { build, figures, runChecks } = dependencies;
 	return [
 		{
 			path: "/status",
@@ -108,14 +125,17 @@ export function operatorRoutes(
 			},
 		},
 		...adminRoutes("boost", adminToken, [
-			{
-				path: "/admin/state",
-				verb: "GET",
-				handle() {
-					const state = { history: historyOf(), latency: dependencies.latency() };
-					return jsonAnswer(200, { ...dependencies.build, status: statusOf(dependencies), ...state });
+			...operatorData(
+				{
+					async state(): Promise<BoostState> {
+						const problems = problemsOf(await runChecks(), NAMES);
+						return { ...build, problems, status: statusOf(dependencies), history: historyOf() };
+					},
+					history: async () => ({ own: figures.report(), core: null }),
+					sign: () => JSON.stringify(publicStatusOf(dependencies)),
 				},
-			},
+				dependencies,
+			),
 			...Object.entries(FORCES).map(([path, force]) => ({
 				path: `/admin/${path}`,
 				verb: "POST" as const,
@@ -156,26 +176,30 @@ export function upstreamCheck({
 		check() {
 			if (!relay.breaker.isUnavailable) {
 				const isAlone = fallback?.breaker.isUnavailable === true;
-				return isAlone
-					? { ok: true, note: "the fallback is down: nothing can take over from the relay" }
-					: { ok: true };
+				return isAlone ? { ok: true, note: PROBLEMS.fallbackDown.text } : { ok: true };
 			}
-			if (fallback === null) return { ok: false, reason: "the relay is down, and there is no fallback" };
+			if (fallback === null) return { ok: false, reason: PROBLEMS.relayDownAlone.text };
 			if (BOOST_PATHS.every((path) => fallback.whyUnfit({ path, search: "" }) !== null)) {
-				return { ok: false, reason: "the relay is down, and nothing may be sent to the fallback" };
+				return { ok: false, reason: PROBLEMS.relayDownUnfit.text };
 			}
 			return fallback.breaker.isUnavailable
-				? { ok: false, reason: "the relay and the fallback are down" }
-				: { ok: true };
+				? { ok: false, reason: PROBLEMS.bothDown.text }
+				: { ok: true, note: PROBLEMS.relayDown.text };
 		},
 	};
 }
 
 /** Reports why the journal is in memory only. Boost still serves. */
-export function journalCheck(store: Pick<SharedStore, "trouble">): ReadinessCheck {
+export function journalCheck(
+	store: Pick<SharedStore, "trouble">,
+	rows: Pick<Rows, "isDurable" | "isFull">,
+): ReadinessCheck {
 	return {
 		name: "journal",
-		check: () => (store.trouble === null ? { ok: true } : { ok: true, note: store.trouble }),
+		check() {
+			if (store.trouble !== null) return { ok: true, note: store.trouble };
+			return isDurable(rows) ? { ok: true } : { ok: true, note: PROBLEMS.journalInMemory.text };
+		},
 	};
 }
 
@@ -198,7 +222,7 @@ function publicBreakerStatus(breaker: Breaker): PublicBreakerStatus {
 	return { state, reason, hint, since, nextProbeAt };
 }
 
-function isDurable(rows: Rows): boolean {
+function isDurable(rows: Pick<Rows, "isDurable" | "isFull">): boolean {
 	return rows.isDurable && !rows.isFull;
 }
 

@@ -64,6 +64,8 @@ export interface UpstreamDependencies {
 		readonly upstream: UpstreamName;
 		readonly kind: "read" | "submission";
 		readonly outcome: Attempted["outcome"];
+		/** In seconds. */
+		readonly took: number;
 	}) => void;
 }
 
@@ -154,11 +156,12 @@ export class HttpUpstream implements Upstream {
 			// A third party does not receive the trace.
 			const sent =
 				span === null || this.dialect !== null ? headers : { ...headers, traceparent: span.traceparent };
+			const begun = this.#dependencies.clock.monotonic();
 			return transport.post({ target, body, headers: sent, deadlineMs: left(), abort }).then((response) => {
 				const delivery = judgeDelivery(response, { id: ID, hash: tx.hash }, this.#judge);
 				span?.end({ hash: tx.hash, outcome: delivery.kind, code: codeOf(delivery) });
 				const outcome = deliveryOutcome(delivery);
-				this.#dependencies.onAttempt?.({ upstream: this.name, kind: "submission", outcome });
+				this.#ended("submission", outcome, begun);
 				return { outcome, sender: tx.from, delivery };
 			});
 		});
@@ -197,12 +200,18 @@ export class HttpUpstream implements Upstream {
 
 	#attempt(transport: Transport, post: Post, { routing, ids, batch }: ReadOptions) {
 		if (routing !== undefined) routing.attempts += 1;
+		const begun = this.#dependencies.clock.monotonic();
 		return transport.post(post).then((response) => {
 			const reading = judgeReading(response, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
-			this.#dependencies.onAttempt?.({ upstream: this.name, kind: "read", outcome });
+			this.#ended("read", outcome, begun);
 			return { outcome, reading };
 		});
+	}
+
+	#ended(kind: "read" | "submission", outcome: Attempted["outcome"], begun: number): void {
+		const took = (this.#dependencies.clock.monotonic() - begun) / 1_000;
+		this.#dependencies.onAttempt?.({ upstream: this.name, kind, outcome, took });
 	}
 
 	async call(call: RpcCall, options: Parameters<Upstream["call"]>[1]): Promise<RpcAnswer | null> {

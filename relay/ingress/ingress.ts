@@ -5,6 +5,7 @@ import { addressReader, type VerifySignature } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { type CallContext, readTarget } from "../../shared/http/callContext.ts";
 import { endWith, jsonAnswer, rawAnswer } from "../../shared/http/messages.ts";
+import type { OperatorData } from "../../shared/http/operatorData.ts";
 import {
 	guardedMetricsRoute,
 	openMetricsRoute,
@@ -35,7 +36,8 @@ import type { MethodDependencies } from "./methodDependencies.ts";
 import { CORE_METHODS, EDGE_METHODS, METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 import { MEV_SHARE } from "./mevShareStream.ts";
-import { type OperatorData, operatorRoutes, type RelayState } from "./operators.ts";
+import { operatorRoutes } from "./operators.ts";
+import { type OperatorTables, operatorTables } from "./operatorTables.ts";
 import { ENDPOINTS_TO_CHOOSE, NOT_READY, type PublicServerOptions, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends PublicServerOptions {
@@ -47,9 +49,9 @@ export interface IngressOptions extends PublicServerOptions {
 	readonly info: () => Promise<unknown>;
 	/** Opens the operator's page; undefined: there is none. */
 	readonly adminToken: string | undefined;
-	/** The state that the operator's page shows, given the number of open websockets. */
-	readonly state: (websockets: number) => Promise<RelayState>;
-	readonly operators: Omit<OperatorData, "state">;
+	/** The data of the operator's page, given the number of open websockets. */
+	readonly operator: (websockets: () => number) => OperatorData;
+	readonly tables: OperatorTables;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
@@ -147,7 +149,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const common = { ...options.connections, host, maxBodyBytes };
 	const shared = { readAddress, limiter, unread, log, clock };
 	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
-	const { adminToken, state, operators } = options;
+	const { adminToken } = options;
 	const pages = createPages(
 		"relay",
 		ENDPOINTS_TO_CHOOSE,
@@ -164,7 +166,12 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				...dependencies.recordRoutes,
 				...(searcherPort === undefined ? dependencies.searcherRoutes : []),
 				{ path: "/info", handle: async () => jsonAnswer(200, await options.info()) },
-				...operatorRoutes(adminToken, { ...operators, state: () => state(websocket.size) }),
+				...operatorRoutes(
+					adminToken,
+					options.operator(() => websocket.size),
+					{ clock },
+				),
+				...operatorTables(adminToken, options.tables),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
 				pages.root,

@@ -7,6 +7,7 @@ import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { countAuthorizations } from "../../shared/ethereum/transactionFields.ts";
+import type { HistoryReport } from "../../shared/history.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { CheckResult } from "../../shared/http/opsRoutes.ts";
 import type { JsonText } from "../../shared/jsonrpc/answers.ts";
@@ -68,6 +69,8 @@ export interface CoreNeeds {
 	readonly refundSums: (from: string | null) => Promise<RefundSumsPage>;
 	/** The builders' conduct, for the operator. */
 	readonly conduct: () => Promise<readonly ConductView[]>;
+	/** The core's figures over time. */
+	readonly history: () => HistoryReport;
 	/** Names of all builders; a searcher may choose among them. */
 	readonly builderNames: readonly string[];
 	/** Names of the builders that a path allows. */

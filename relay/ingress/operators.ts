@@ -1,19 +1,15 @@
-// The operator's routes. GET /admin/state, which the page /operator shows, is the state of this
-// process and of the core, which an edge asks. It has only counts, times and names: no hash, no
-// address, no key. GET /operator/refunds.csv has the sums of refunds.
+// The state at GET /admin/state, which the page /operator shows: that of this process and of the
+// core, which an edge asks. It has only counts, times and names: no hash, no address, no key.
 
-import { type AdminRoute, adminRoutes } from "../../shared/http/adminRoutes.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
+import type { Clock } from "../../shared/clock.ts";
+import { adminRoutes } from "../../shared/http/adminRoutes.ts";
+import { type OperatorData, type OperatorState, operatorData } from "../../shared/http/operatorData.ts";
 import type { Route } from "../../shared/http/routes.ts";
-import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Build } from "../../shared/version.ts";
-import { type ConductSum, type ConductView, conductRows } from "./builderConduct.ts";
-import { csvAnswer } from "./csv.ts";
+import type { ConductSum } from "./builderConduct.ts";
 import type { Role } from "./info.ts";
-import { isPlace, type RefundSumsPage, SUM_COLUMNS } from "./refundSums.ts";
 
 /** The answer of `GET /admin/state`. */
-export interface RelayState extends Build {
+export interface RelayState extends OperatorState {
 	/** Whether this relay is the core, or an edge before it. */
 	readonly role: Role;
 	/** The core's term; null if the store is not a database. */
@@ -81,62 +77,17 @@ export interface BuilderState {
 	readonly last: { readonly answer: string; readonly secondsAgo: number; readonly ms: number } | null;
 }
 
-/** A page of the sums of refunds, from a place on. Throws RpcError without a core. */
-export type ReadRefundSums = (from: string | null) => Promise<RefundSumsPage>;
-
-/** The operator's data. */
-export interface OperatorData {
-	readonly state: () => Promise<RelayState>;
-	readonly refundSums: ReadRefundSums;
-	/** The builders' conduct by day. Throws RpcError without a core. */
-	readonly conduct: () => Promise<readonly ConductView[]>;
-}
-
 /**
- * `GET /admin/state`, `GET /operator/refunds.csv` and `GET /operator/builders.csv`, and all of them
- * below `/relay` too. Boost has an `/admin/state` of its own, so it streams the other paths to the
- * relay.
+ * The routes of {@link operatorData}, and the same below `/relay`. Boost has its own, so it streams
+ * the other paths to the relay.
  */
 export function operatorRoutes(
 	token: string | undefined,
-	{ state, refundSums, conduct }: OperatorData,
+	data: OperatorData,
+	dependencies: { readonly clock: Clock },
 ): Route[] {
-	const routes: AdminRoute[] = [
-		{ path: "/admin/state", verb: "GET", handle: async () => jsonAnswer(200, await state()) },
-		{
-			path: "/operator/refunds.csv",
-			verb: "GET",
-			handle: ({ query, path }) => ofCore(() => refundsCsv(path, query, refundSums)),
-		},
-		{
-			path: "/operator/builders.csv",
-			verb: "GET",
-			handle: () => ofCore(async () => csvAnswer("builders.csv", conductRows(await conduct()))),
-		},
-	];
-	const below = routes.map((route) => ({ ...route, path: `/relay${route.path}` }));
-	return adminRoutes("relay", token, [...routes, ...below]);
-}
-
-/** The answer of the core, or 503 without one. */
-async function ofCore(answer: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
-	try {
-		return await answer();
-	} catch (thrown) {
-		if (thrown instanceof RpcError) return jsonAnswer(503, { error: thrown.message }, { "retry-after": "1" });
-		throw thrown;
-	}
-}
-
-async function refundsCsv(
-	path: string,
-	query: URLSearchParams,
-	refundSums: ReadRefundSums,
-): Promise<HttpAnswer> {
-	const from = query.get("from");
-	if (from !== null && !isPlace(from))
-		return jsonAnswer(400, { error: "from: expected the value in the Link header of the page before" });
-	const { lines, next } = await refundSums(from);
-	const link = next === null ? {} : { link: `<${path}?${new URLSearchParams({ from: next })}>; rel="next"` };
-	return csvAnswer("refunds.csv", [SUM_COLUMNS, ...lines], link);
+	return adminRoutes("relay", token, operatorData(data, dependencies)).flatMap((route) => [
+		route,
+		{ ...route, path: `/relay${route.path}` },
+	]);
 }

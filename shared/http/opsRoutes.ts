@@ -45,8 +45,28 @@ const CHECK_MS = 2_000;
  */
 export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDependencies): Route[] {
 	const { checks, draining, place } = options;
-	const { clock, log } = dependencies;
-	/** Concurrent requests share one run of the checks. */
+	const results = checkRunner(checks, dependencies);
+	return [
+		{ ...PROBED, path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
+		{
+			...PROBED,
+			path: "/readyz",
+			handle: async () => {
+				const found = await results();
+				const isDraining = draining();
+				const ready = !isDraining && found.every(([, { ok }]) => ok);
+				const body = { ready, draining: isDraining, ...place?.(), checks: Object.fromEntries(found) };
+				return jsonAnswer(ready ? 200 : 503, body);
+			},
+		},
+	];
+}
+
+/** Returns a function that runs all checks. Concurrent calls share one run. */
+export function checkRunner(
+	checks: readonly ReadinessCheck[],
+	{ clock, log }: OpsRoutesDependencies,
+): () => Promise<readonly (readonly [name: string, result: CheckResult])[]> {
 	let running: Promise<[string, CheckResult][]> | undefined;
 
 	const runCheck = async ({ name, check }: ReadinessCheck): Promise<[string, CheckResult]> => {
@@ -58,23 +78,12 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 		}
 	};
 
-	return [
-		{ ...PROBED, path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
-		{
-			...PROBED,
-			path: "/readyz",
-			handle: async () => {
-				running ??= Promise.all(checks.map(runCheck)).finally(() => {
-					running = undefined;
-				});
-				const results = await running;
-				const isDraining = draining();
-				const ready = !isDraining && results.every(([, { ok }]) => ok);
-				const body = { ready, draining: isDraining, ...place?.(), checks: Object.fromEntries(results) };
-				return jsonAnswer(ready ? 200 : 503, body);
-			},
-		},
-	];
+	return () => {
+		running ??= Promise.all(checks.map(runCheck)).finally(() => {
+			running = undefined;
+		});
+		return running;
+	};
 }
 
 /** https://www.rfc-editor.org/rfc/rfc9110#section-15.5.20 */

@@ -1,8 +1,8 @@
-// Boost's operator's page: breakers with their history, the journal and the latency of calls.
+// Boost's operator's page: breakers with their changes, the journal, and figures over time.
 // Breakers can be forced, once the operator has read what that does.
 
 import { element, say } from "./common.js";
-import { authorization, operatorPage } from "./operator.js";
+import { authorization, isoSecond, operatorPage } from "./operator.js";
 
 const STATES = {
 	closed: "closed: it serves",
@@ -72,6 +72,7 @@ function makeCard(upstream) {
 	for (const to of ["open", "close", "auto"]) {
 		const button = document.createElement("button");
 		button.className = "plain";
+		button.id = `${upstream}-${to}`;
 		button.textContent = to;
 		button.setAttribute("aria-label", `${to} the breaker of the ${upstream}`);
 		button.addEventListener("click", () =>
@@ -89,16 +90,68 @@ function showBreaker(upstream, breaker) {
 	say(line.id, `${upstream}: ${STATES[breaker.state] ?? breaker.state}${reasonText(breaker.reason)}`);
 	say(`${upstream}-hint`, breaker.hint ?? "");
 	element(`${upstream}-hint`).hidden = !breaker.hint;
-	const since = new Date(breaker.since).toLocaleString();
-	say(`${upstream}-more`, `since ${since}, ${breaker.inFlight} requests in flight`);
+	const inFlight = `${breaker.inFlight} request${breaker.inFlight === 1 ? "" : "s"} in flight`;
+	say(`${upstream}-more`, `since ${isoSecond(breaker.since)}, ${inFlight}`);
+	const inForce = breaker.reason !== "forced" ? "auto" : breaker.state === "open" ? "open" : "close";
+	for (const to of ["open", "close", "auto"])
+		element(`${upstream}-${to}`).setAttribute("aria-pressed", String(to === inForce));
 }
 
-/** The points of an SVG line whose height is 100 for `most`. */
-function points(latency, of, most) {
-	return latency.map((one, i) => `${i},${100 - (95 * (one[of] ?? 0)) / most}`).join(" ");
+/** The breakers' changes, oldest first. */
+let changes = [];
+
+/** When the breaker of `upstream` was not closed, in s since the epoch. */
+function bandsOf(upstream) {
+	const own = changes.filter((change) => change.upstream === upstream);
+	return own.flatMap(({ at, state }, i) => {
+		if (state === "closed") return [];
+		const to = Date.parse(own[i + 1]?.at ?? new Date().toISOString()) / 1_000;
+		return [{ from: Date.parse(at) / 1_000, to, state }];
+	});
 }
 
-function show({ status, history, latency }) {
+/** The charts; see operator.js. */
+function charts() {
+	const upstreams = hasFallback ? ["relay", "fallback"] : ["relay"];
+	return [
+		...upstreams.map((name) => ({
+			title: `Time of a request to the ${name}`,
+			unit: "ms",
+			lines: { median: `${name} time 0.5`, "99th percentile": `${name} time 0.99` },
+			bands: () => bandsOf(name),
+		})),
+		{
+			title: "Time of a client's call",
+			unit: "ms",
+			lines: { median: "call 0.5", "99th percentile": "call 0.99" },
+		},
+		{
+			title: "Answers to clients",
+			lines: {
+				ok: "ok",
+				refused: "refused",
+				limited: "limited",
+				unavailable: "unavailable",
+				internal: "internal",
+			},
+		},
+		{ title: "Transactions in the journal", lines: { "not final": "depth" } },
+		{
+			title: "Failed over, and came back",
+			lines: { "to the fallback": "to fallback", "back to the relay": "to relay" },
+		},
+		{ title: "Open websockets", lines: { websockets: "websockets" } },
+		{ title: "Memory", unit: "MiB", lines: { resident: "memory" } },
+		{
+			title: "Event loop delay",
+			unit: "ms",
+			lines: { median: "delay 0.5", "99th percentile": "delay 0.99" },
+		},
+	];
+}
+
+function show({ status, history }) {
+	changes = history;
 	hasFallback = status.fallback !== null;
 	for (const upstream of ["relay", "fallback"]) {
 		if (status[upstream] !== null) showBreaker(upstream, status[upstream]);
@@ -106,17 +159,12 @@ function show({ status, history, latency }) {
 	say("depth", String(status.journal.depth));
 	say("durable", status.journal.durable ? "yes" : "no");
 	for (const name of ["relay", "fallback"]) say(`held-${name}`, String(status.journal.held[name]));
-	const slowest = Math.max(0, ...latency.map(({ slowestMs }) => slowestMs));
-	const calls = latency.reduce((sum, { calls }) => sum + calls, 0);
-	say("latency-text", `${calls} calls, the slowest in ${Math.round(slowest)} ms.`);
-	const most = Math.max(1, slowest);
-	element("mean").setAttribute("points", points(latency, "meanMs", most));
-	element("slowest").setAttribute("points", points(latency, "slowestMs", most));
+	element("no-changes").hidden = history.length > 0;
 	element("history").replaceChildren(
 		...history.toReversed().map(({ at, upstream, state, reason }) => {
 			const time = document.createElement("time");
 			time.dateTime = at;
-			time.textContent = new Date(at).toLocaleTimeString([], { hour12: false });
+			time.textContent = isoSecond(at);
 			const line = document.createElement("li");
 			line.append(time, `${upstream}: ${STATES[state] ?? state}${reasonText(reason)}`);
 			return line;
@@ -124,4 +172,4 @@ function show({ status, history, latency }) {
 	);
 }
 
-const refresh = operatorPage(show);
+const refresh = operatorPage(show, charts);

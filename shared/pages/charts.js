@@ -4,6 +4,8 @@
 
 /** Dashes by line, for those who do not see the colours. */
 const DASHES = [[], [6, 3], [2, 3], [10, 3, 2, 3], [1, 2], [12, 4]];
+/** Colours of charts.css. */
+const TONES = 6;
 const HEIGHT = 150;
 const FONT = "11px system-ui, sans-serif";
 const HOUR_S = 3_600;
@@ -50,7 +52,7 @@ export function chart(into, { title, lines, unit = "", bands: states = [] }) {
 	const figure = made("figure", "chart");
 	const legend = made("ul", "legend");
 	const values = lines.map((name, i) => {
-		const key = made("li", `key line-${i + 1}`, `${name} `);
+		const key = made("li", `key line-${toneOf(i)}`, `${name} `);
 		const value = made("b");
 		key.append(value);
 		legend.append(key);
@@ -136,9 +138,16 @@ function axis(own) {
 	};
 }
 
+/** The number of a line's colour. */
+function toneOf(i) {
+	return (i % TONES) + 1;
+}
+
 function lineOf(i) {
-	const stroke = () => color(`--line-${i + 1}`);
-	return { stroke, width: 1.5, dash: DASHES[i], points: { filter: lonely, size: 5, fill: stroke } };
+	const stroke = () => color(`--line-${toneOf(i)}`);
+	// After the last colour another dash comes with the first one.
+	const dash = DASHES[(i + Math.floor(i / TONES)) % DASHES.length];
+	return { stroke, width: 1.5, dash, points: { filter: lonely, size: 5, fill: stroke } };
 }
 
 /** The points between two gaps, which no line would show. */

@@ -36,7 +36,7 @@ export const PAGE_HEADERS = {
 	...VARY_ACCEPT,
 };
 const ASSETS = [
-	...["style.css", "wallet.css", "transaction.css", "charts.css", "icon.svg"],
+	...["style.css", "wallet.css", "transaction.css", "charts.css", "operator.css", "icon.svg"],
 	...["common.js", "live.js", "typed.js", "charts.js"],
 	...["home.js", "transaction.js", "facts.js", "life.js", "path.js", "amounts.js", "cancel.js"],
 	...["refunds.js", "groups.js"],

@@ -4,6 +4,8 @@
 import { element, say } from "./common.js";
 import { operatorPage } from "./operator.js";
 
+/** The stages of a pending transaction. */
+const STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
 const UNKNOWN = "not known: no core answers";
 /** In words, for what a builder answered. */
 const ANSWERS = {
@@ -52,12 +54,80 @@ function showBuilders(builders) {
 	);
 }
 
+/** Names of the builders. */
+let names = [];
+let hasDatabase = false;
+
+/** The charts; see operator.js. */
+function charts() {
+	return [
+		{
+			...{ title: "Submissions", of: "core" },
+			lines: {
+				accepted: "accepted",
+				rejected: "rejected",
+				mined: "mined",
+				"not mined": "not mined",
+				reverted: "reverted",
+			},
+		},
+		{
+			...{ title: "Blocks until mined", of: "core" },
+			lines: { median: "blocks 0.5", "90th percentile": "blocks 0.9" },
+		},
+		{ title: "Bids", of: "core", lines: { accepted: "bids", rejected: "bids rejected" } },
+		{ title: "Refunds", of: "core", unit: "ETH", lines: { paid: "refunds" } },
+		{
+			title: "Pool by stage",
+			of: "core",
+			lines: Object.fromEntries(STAGES.map((name) => [name, `stage ${name}`])),
+		},
+		...names.flatMap((name) => [
+			{
+				...{ title: `${name}: answers`, of: "core" },
+				lines: { accepted: `${name} accepted`, rejected: `${name} rejected`, failed: `${name} failed` },
+			},
+			{
+				...{ title: `${name}: time of an answer`, of: "core", unit: "ms" },
+				lines: { median: `${name} time 0.5`, "99th percentile": `${name} time 0.99` },
+			},
+		]),
+		{
+			...{ title: "Blocks with our transactions, by builder", of: "core" },
+			lines: Object.fromEntries([...names, "other"].map((name) => [name, `${name} blocks`])),
+		},
+		{
+			...{ title: "Time at the node", of: "core", unit: "ms" },
+			lines: {
+				"account, median": "account 0.5",
+				"account, 99th percentile": "account 0.99",
+				"simulation, median": "simulation 0.5",
+				"simulation, 99th percentile": "simulation 0.99",
+			},
+		},
+		{
+			...{ title: "Time of a write to the store", of: "core", unit: "ms" },
+			lines: { median: "store 0.5", "99th percentile": "store 0.99" },
+		},
+		{ title: "Searchers", lines: { subscriptions: "subscriptions" } },
+		...(hasDatabase ? [{ title: "Edges", of: "core", lines: { connected: "edges" } }] : []),
+		{ title: "Age of the head", unit: "s", lines: { age: "head age" } },
+		{ title: "Memory", unit: "MiB", lines: { resident: "memory" } },
+		{
+			title: "Event loop delay",
+			unit: "ms",
+			lines: { median: "delay 0.5", "99th percentile": "delay 0.99" },
+		},
+	];
+}
+
 function showCore({ pool, builders, simulation, store, bids, isBidding, edges }) {
 	say("edges", `${edges} connected to the core`);
 	say("pending", String(pool.pending));
 	say("oldest", pool.oldestSeconds === null ? "none" : seconds(pool.oldestSeconds));
 	const stages = Object.entries(pool.stages).map(([stage, count]) => `${stage} ${count}`);
 	say("stages", stages.length === 0 ? "none" : stages.sort().join(", "));
+	names = builders.map(({ name }) => name);
 	showBuilders(builders);
 	judge("simulation", simulation.method !== null, simulation.method ?? "nothing: bids are refused");
 	say("kind", store.kind);
@@ -72,6 +142,7 @@ function showCore({ pool, builders, simulation, store, bids, isBidding, edges })
 }
 
 function show({ role, term, node, searchers, core }) {
+	hasDatabase = term !== null;
 	say("role", role === "core" ? "is the core: it decides" : "is an edge: it asks the core");
 	say("term", term === null ? "none: the store is no database" : String(term));
 	const age = node.headAgeSeconds === null ? "" : `, ${seconds(node.headAgeSeconds)} old`;
@@ -105,4 +176,4 @@ function show({ role, term, node, searchers, core }) {
 	for (const id of ids) judge(id, false, UNKNOWN);
 }
 
-operatorPage(show);
+operatorPage(show, charts);

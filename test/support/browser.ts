@@ -158,6 +158,16 @@ export const LOOKS: Looks =
 		? sized<Looks>({ light: {}, "dark phone": { dark: true, width: 390 } }, ALL_LOOKS)
 		: ALL_LOOKS;
 
+/** A large screen and a phone, each in both colour schemes. */
+const ALL_WIDE_LOOKS: Looks = {
+	light: { width: 1_440 },
+	"phone-dark": { width: 390, dark: true },
+	dark: { width: 1_440, dark: true },
+	phone: { width: 390 },
+};
+/** The same for pages that use a wide screen. */
+export const WIDE_LOOKS: Looks = process.env.SCREENSHOTS === undefined ? LOOKS : ALL_WIDE_LOOKS;
+
 /**
  * The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself
  * there.
@@ -175,14 +185,6 @@ export async function fits({ page }: Pick<OpenPage, "page">, name: string): Prom
 
 const DOCUMENTS = fileURLToPath(new URL("../../docs/screenshots", import.meta.url));
 
-/** For what one page shows: a large screen and a phone, each in both colour schemes. */
-const WIDE_LOOKS: Looks = {
-	light: { width: 1440 },
-	"phone-dark": { width: 390, dark: true },
-	dark: { width: 1440, dark: true },
-	phone: { width: 390 },
-};
-
 /**
  * Everybody can use the page as it is now, in each look, and it fits. In `npm test` the page that
  * is the `nth` one of a test is checked in one look.
@@ -192,7 +194,7 @@ export async function isRightInEveryLook(
 	name: string,
 	nth = 0,
 ): Promise<void> {
-	const all = Object.entries(WIDE_LOOKS);
+	const all = Object.entries(ALL_WIDE_LOOKS);
 	const turn = nth % all.length;
 	const looks = process.env.SCREENSHOTS === undefined ? sized(all.slice(turn, turn + 1), all) : all;
 	for (const [look, { width = 0, dark = false }] of looks) {

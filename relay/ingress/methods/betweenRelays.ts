@@ -98,6 +98,14 @@ export const core_conduct = coreMethod({
 	handle: (_params, _context, { conduct }) => conduct(),
 });
 
+export const core_history = coreMethod({
+	name: "core_history",
+	summary: "The core's figures over time, for the operator's page.",
+	params: [],
+	result: z.record(z.string(), z.unknown()),
+	handle: (_params, _context, { history }) => ({ ...history() }),
+});
+
 /** All methods between relays. */
 export const BETWEEN_RELAYS = [
 	core_pendingTransaction,
@@ -109,4 +117,5 @@ export const BETWEEN_RELAYS = [
 	core_state,
 	core_refundSums,
 	core_conduct,
+	core_history,
 ] as const;

@@ -134,6 +134,8 @@ it("creates no element from any string that a server answers", async () => {
 			() => true,
 			async (route) => {
 				if (route.request().resourceType() !== "fetch") return route.continue();
+				// It has no end. Without it the page asks for the state.
+				if (route.request().url().endsWith("/admin/events")) return route.abort();
 				const response = await route.fetch();
 				const json = marked(await response.json());
 				changed += 1;

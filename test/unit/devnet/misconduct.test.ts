@@ -7,7 +7,8 @@ import { MISCONDUCTS, misconductOf } from "../../devnet/misconduct.ts";
 
 test("each misconduct is a value of the setting, and without one the builder is honest", () => {
 	for (const name of MISCONDUCTS) assert.equal(misconductOf({ BUILDER_MISCONDUCT: name }), name);
-	for (const none of [undefined, "", " "]) assert.equal(misconductOf({ BUILDER_MISCONDUCT: none }), undefined);
+	for (const none of [undefined, "", " "])
+		assert.equal(misconductOf({ BUILDER_MISCONDUCT: none }), undefined);
 });
 
 test("another value is refused with those that there are", () => {

@@ -1,0 +1,162 @@
+// The operators' pages in a real browser: charts of a played day, the size of a page and the time
+// until it is drawn on a slow phone, and a change of state that is shown at once.
+
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import type { Browser } from "playwright-core";
+import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
+import {
+	fits,
+	isSound,
+	logIn,
+	type OpenPage,
+	openPage,
+	startBrowser,
+	WIDE_LOOKS,
+} from "../../support/browser.ts";
+import { playedBoost, playedChanges, playedRelay } from "../../support/playedHistory.ts";
+import { ADMIN_TOKEN } from "../../support/relayClient.ts";
+
+/** Bytes of everything that a page loads. */
+const MAX_BYTES = 150_000;
+const MAX_DRAWN_MS = 1_000;
+/** The last minute is cut off, so that the axis has full hours. */
+const NOW = Math.floor(Date.now() / 60_000) * 60_000;
+
+let browser: Browser;
+let fixture: BoostFixture;
+let boost: unknown;
+let relay: unknown;
+before(async () => {
+	browser = await startBrowser();
+	fixture = await startBoostFixture(QUIET);
+	[boost, relay] = await Promise.all([playedBoost(NOW), playedRelay(NOW)]);
+});
+after(async () => {
+	await browser?.close();
+	await fixture?.stop();
+});
+
+/** Opens a page with the figures of the played day, and waits until they are drawn. */
+async function openPlayed(path: string, look: { dark?: boolean; width?: number } = {}): Promise<OpenPage> {
+	const answers = path === "/operator" ? { "/admin/history": boost } : { "/relay/admin/history": relay };
+	const opened = await openPage(browser, `${fixture.boost.url}${path}`, { ...look, answers });
+	if (path === "/operator") {
+		// Without the stream, which has the real changes, the page asks for the state.
+		await opened.page.route("**/admin/events", (route) => route.fulfill({ body: "" }));
+		await opened.page.route("**/admin/state", async (route) => {
+			const response = await route.fetch();
+			const json = { ...((await response.json()) as object), history: playedChanges(NOW) };
+			return route.fulfill({ response, json });
+		});
+	}
+	await logIn(opened);
+	await opened.page.locator("canvas").first().waitFor();
+	return opened;
+}
+
+it("shows every figure as a chart with a table, in any colour scheme and width", async () => {
+	await fixture.recovers();
+	for (const [name, path] of [
+		["operator-charts", "/operator"],
+		["operator-relay-charts", "/relay/operator"],
+	] as const) {
+		for (const [look, options] of Object.entries(WIDE_LOOKS)) {
+			const opened = await openPlayed(path, options);
+			const { page } = opened;
+			assert.equal(await page.locator("#charts .none:visible").count(), 0, "each has values");
+			await isSound(opened);
+			await fits(opened, `${name}-${look}`);
+			await opened.close();
+		}
+	}
+});
+
+it("shows the last day, and a table of each chart by the keyboard", async () => {
+	const opened = await openPlayed("/relay/operator", { width: 390 });
+	const { page } = opened;
+	const figure = page.locator("figure").filter({ hasText: "Submissions" });
+	await figure.locator("summary").focus();
+	await page.keyboard.press("Enter");
+	const rows = figure.locator("tbody tr");
+	await rows.nth(59).waitFor();
+	assert.match((await rows.first().textContent()) ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d\d+/);
+	await page.getByRole("button", { name: "Last day" }).click();
+	await rows.nth(95).waitFor();
+	await isSound(opened);
+	await fits(opened, "operator-relay-day-phone");
+	await opened.close();
+});
+
+it("is below 150 KB in all, and drawn within a second on a slow phone", async () => {
+	const slow = await openPage(browser, `${fixture.boost.url}/`, { width: 390 });
+	const { page } = slow;
+	for (const [path, report] of [
+		["/operator", boost],
+		["/relay/operator", relay],
+	] as const) {
+		await page.route("**/admin/history", (route) => route.fulfill({ json: report }));
+		let bytes = 0;
+		page.on("response", (response) => {
+			if (response.url().endsWith("/admin/events")) return;
+			const count = (body: Buffer) => {
+				bytes += body.length;
+			};
+			response.body().then(count, () => {});
+		});
+		await page.goto(`${fixture.boost.url}${path}`);
+		await logIn(slow);
+		await page.locator("canvas").first().waitFor();
+		const session = await page.context().newCDPSession(page);
+		await session.send("Emulation.setCPUThrottlingRate", { rate: 4 });
+		await page.unroute("**/admin/history");
+		await page.route("**/admin/history", (route) => route.fulfill({ json: report }));
+		bytes = 0;
+		await page.reload();
+		await page.locator("canvas").first().waitFor();
+		const drawn = (await page.evaluate("performance.getEntriesByName('drawn')[0].startTime")) as number;
+		await session.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+		if (process.env.VERBOSE !== undefined) process.stdout.write(`${path}: ${bytes} bytes, ${drawn} ms\n`);
+		assert.ok(bytes > 0 && bytes < MAX_BYTES, `${path} loads ${bytes} bytes`);
+		assert.ok(drawn < MAX_DRAWN_MS, `${path} is drawn after ${drawn} ms`);
+		page.removeAllListeners("response");
+		await page.unroute("**/admin/history");
+	}
+	await slow.close();
+});
+
+it("shows a change at once, without a request for the state", async () => {
+	await fixture.recovers();
+	const opened = await openPage(browser, `${fixture.boost.url}/operator`);
+	const { page } = opened;
+	await logIn(opened);
+	await page.getByText("All is well.").waitFor();
+	let asked = 0;
+	page.on("request", (request) => {
+		if (request.url().endsWith("/admin/state")) asked += 1;
+	});
+	const forced = Date.now();
+	await fixture.boost.force("open");
+	await page.getByText("The relay is down: the fallback serves its clients.").waitFor();
+	const ms = Date.now() - forced;
+	assert.equal(asked, 0);
+	await page.getByText("What to do: check the relay's process and its /readyz.").waitFor();
+	assert.ok(ms < 2_000, `after ${ms} ms, sooner than the next state is due`);
+	assert.equal(await page.locator("#relay-open").getAttribute("aria-pressed"), "true");
+	await isSound(opened);
+	await fits(opened, "operator-forced-light");
+	await fixture.boost.force("auto");
+	await page.getByText("All is well.").waitFor();
+	await opened.close();
+});
+
+it("reports what is wrong in the words of /readyz", async () => {
+	await fixture.goesOut("fallback");
+	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+	const ready = await (await fetch(`${fixture.boost.url}/readyz`)).json();
+	const state = await (await fetch(`${fixture.boost.url}/admin/state`, { headers })).json();
+	const { note } = (ready as { checks: { upstream: { note: string } } }).checks.upstream;
+	const [problem] = (state as { problems: { text: string; todo: string }[] }).problems;
+	assert.deepEqual(problem, { text: note, todo: "wait, or set another FALLBACK_URL", isSerious: false });
+	await fixture.comesBack();
+});
