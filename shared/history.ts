@@ -13,7 +13,7 @@ const MINUTES = 60;
 /** Quarters of an hour in a day. */
 const QUARTERS = 96;
 
-/** What is read for one figure. */
+/** The source of one figure. */
 export type Figure =
 	/** A counter; shown as its increase. Null: not known now. */
 	| { readonly kind: "sum"; readonly read: () => number | null }
@@ -46,7 +46,7 @@ export interface HistoryReport {
 	readonly day: Frame;
 }
 
-/** What all figures were at a time. */
+/** All figures at one time. */
 interface Reading {
 	/** In ms since the epoch. */
 	readonly at: number;

@@ -1,5 +1,5 @@
-// What may be wrong, in the words of /readyz, log, alerts and the operators' pages, and what to do.
-// A test compares the alerts with this table.
+// Problems in the words of /readyz, alerts and the operators' pages, with advice. A test compares
+// the alerts with this table, and docs/operators.md has it.
 
 import type { CheckResult } from "./http/opsRoutes.ts";
 
@@ -7,13 +7,14 @@ import type { CheckResult } from "./http/opsRoutes.ts";
 export interface Problem {
 	/** A sentence without its full stop, in lower case. */
 	readonly text: string;
-	/** What to do about it, in the same form; "" if the text says it. */
+	/** Advice in the same form; "" if the text has it. */
 	readonly todo: string;
 	/** Whether the process is not ready because of it. */
 	readonly isSerious: boolean;
 }
 
-interface Words {
+/** A row of the table. */
+export interface ProblemWords {
 	readonly text: string;
 	readonly todo: string;
 	/** The alert that reports it, too. */
@@ -83,7 +84,7 @@ export const PROBLEMS = {
 		todo: "check the disk's free space and the database; do not restart boost",
 		alert: "JournalNotDurable",
 	},
-} as const satisfies Readonly<Record<string, Words>>;
+} as const satisfies Readonly<Record<string, ProblemWords>>;
 
 /**
  * The problems that the results of the checks of /readyz report, the most serious one first.
@@ -103,6 +104,6 @@ export function problemsOf(
 }
 
 function todoOf(text: string): string {
-	const words: readonly Words[] = Object.values(PROBLEMS);
+	const words: readonly ProblemWords[] = Object.values(PROBLEMS);
 	return words.find((one) => text.startsWith(one.text))?.todo ?? "";
 }

@@ -1,4 +1,4 @@
-// The figures of the process itself for operators' charts: its memory, and how late its timers fire.
+// Figures of the process itself for the charts: its memory, and the lateness of its timers.
 
 import type { Clock, Timer } from "./clock.ts";
 import type { Figure } from "./history.ts";

@@ -48,7 +48,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
 	[
-		/^relay\/(relay|servers|readiness|modules|gauges|core\w+|operator\w+|make\w+)\.ts$/,
+		/^relay\/(relay|servers|readiness|modules|gauges|figures|core\w+|operator\w+|make\w+)\.ts$/,
 		["relay/", "shared/"],
 	],
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],

@@ -9,9 +9,9 @@ import type { AdminRoute } from "./adminRoutes.ts";
 import { dataText, EventStreams } from "./eventStreams.ts";
 import { jsonAnswer } from "./messages.ts";
 
-/** What every operator's page shows. */
+/** The part of the state that both operators' pages have. */
 export interface OperatorState extends Build {
-	/** The most serious one first; empty while all is well. */
+	/** The most serious one first; empty if nothing is wrong. */
 	readonly problems: readonly Problem[];
 }
 

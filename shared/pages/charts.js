@@ -84,7 +84,7 @@ export function chart(into, { title, lines, unit = "", bands: states = [] }) {
 				...{ width: Math.max(1, canvas.clientWidth), height: HEIGHT, legend: { show: false } },
 				cursor: { y: false, drag: { x: false }, points: { size: 6 } },
 				tzDate: inUtc,
-				padding: [8, 4, 0, 0],
+				padding: [8, 18, 0, 0],
 				scales: {
 					x: { range: () => range },
 					y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] },

@@ -22,9 +22,10 @@ export function authorization() {
 	return { authorization: `Bearer ${token}` };
 }
 
-/** "2026-01-31 23:59:59Z". @param {string | number} at ISO 8601, or ms since the epoch */
+/** "2026-01-31 23:59:59Z"; a text that is no time, as it is. @param {string} at ISO 8601 */
 export function isoSecond(at) {
-	return `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
+	const ms = Date.parse(at);
+	return Number.isNaN(ms) ? at : `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
 
 /**
@@ -97,7 +98,7 @@ async function follow(draw) {
 
 let shownProblems = "";
 
-/** What is wrong, and what to do. It is read out, so it changes only when the words do. */
+/** Shows problems with advice. They are read out, so the text changes only when the words do. */
 function showProblems(problems) {
 	const words = JSON.stringify(problems);
 	if (words === shownProblems) return;
@@ -112,7 +113,7 @@ function showProblems(problems) {
 	if (lines.length === 0) {
 		const line = document.createElement("p");
 		line.className = "state good";
-		line.textContent = "All is well.";
+		line.textContent = "Nothing is wrong.";
 		lines.push(line);
 	}
 	element("problems").className = `card status ${problems.length === 0 ? "" : "warn"}`;

@@ -130,6 +130,7 @@ async function main(): Promise<void> {
 		waiting.push(...these.filter((_, i) => ready[i] !== true));
 	}
 	started = true;
+	if (system === null) print(operatorsLine(urlOf(layout.boosts[0])));
 	print(system === null ? addresses(servers) : welcome(system, layout, { shared, servers }));
 	for (const { at } of waiting) print(`${at.owner} is not ready yet: see ${urlOf(at)}/readyz`);
 }
@@ -154,9 +155,21 @@ async function startShared({ relays, balancer }: StartLayout): Promise<Shared> {
 	};
 }
 
+/** In the place of secrets that are not set. */
+const OWN_SECRETS = {
+	BOOST_SECRET: randomBytes(32).toString("hex"),
+	ADMIN_TOKEN: randomBytes(16).toString("hex"),
+};
+
+/** Names the operators' pages; a token that is set is not printed. */
+function operatorsLine(boost: string): string {
+	const token = isSet("ADMIN_TOKEN") ? "your ADMIN_TOKEN" : `ADMIN_TOKEN ${OWN_SECRETS.ADMIN_TOKEN}`;
+	return `Operators open ${boost}/operator and ${boost}/relay/operator with ${token}`;
+}
+
 /** Relays and boosts on a dev chain, and the fallback. */
 function around(system: DevSystem, layout: StartLayout, shared: Shared | null): Plans {
-	const usual = { BOOST_SECRET: randomBytes(32).toString("hex"), LOG_LEVEL: "info" };
+	const usual = { ...OWN_SECRETS, LOG_LEVEL: "info" };
 	const [relay, fallback] = [relaySettings(system), fallbackSettings(system)];
 	const urls = { relay: shared?.relayUrl ?? urlOf(layout.relays[0]), fallback: urlOf(layout.fallback) };
 	const boost = boostSettings(system, urls);
@@ -177,7 +190,7 @@ function around(system: DevSystem, layout: StartLayout, shared: Shared | null): 
 
 /** Relays and boosts with an existing node. */
 function alone(layout: StartLayout, shared: Shared | null): Plans {
-	const usual = { BOOST_SECRET: randomBytes(32).toString("hex") };
+	const usual = OWN_SECRETS;
 	const hasFallback = Object.keys(NO_FALLBACK).some(isSet);
 	if (!hasFallback) print("FALLBACK_URL is not set: while the relay is down, boost can send nothing.");
 	const none = hasFallback ? {} : { FALLBACK_URL: "none" };
@@ -320,6 +333,7 @@ Kill the ${isSeveral ? "first relay" : "relay"} and send another one: boost carr
   kill -9 ${pid}
 
 Open ${painted(`${boost}/`, "cyan", COLOUR)} in a browser, too.
+${operatorsLine(boost ?? "")}.
 
 These accounts have 10,000 ETH each. Their keys are anvil's well-known ones: never send anything real there.
 

@@ -12,6 +12,7 @@ import { METHODS } from "../../relay/ingress/methods/index.ts";
 import type { SettingTable } from "../../shared/config.ts";
 import { openRpc } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
+import { PROBLEMS, type ProblemWords } from "../../shared/problems.ts";
 import { START_PORTS } from "../devnet/startLayout.ts";
 import { documents, OPENRPC, ROOT, textOf } from "./documents.ts";
 import { type Message, messages } from "./messages.ts";
@@ -68,6 +69,10 @@ function makeTables(): Readonly<Record<string, string>> {
 		builders: table(
 			["field", "default", "what it says"],
 			BUILDER_DOCS.map(({ name, fallback, help }) => [`\`${name}\``, `\`${fallback}\``, help]),
+		),
+		problems: table(
+			["the page says", "do", "alert"],
+			Object.values(PROBLEMS).map((row: ProblemWords) => [row.text, row.todo, row.alert ?? ""]),
 		),
 		ports: table(["process", "default port", "setting"], PORTS),
 		mainnet: MAINNET_BUILDERS.map(({ name }) => name).join(", "),

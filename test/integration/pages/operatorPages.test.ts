@@ -130,7 +130,7 @@ it("shows a change at once, without a request for the state", async () => {
 	const opened = await openPage(browser, `${fixture.boost.url}/operator`);
 	const { page } = opened;
 	await logIn(opened);
-	await page.getByText("All is well.").waitFor();
+	await page.getByText("Nothing is wrong.").waitFor();
 	let asked = 0;
 	page.on("request", (request) => {
 		if (request.url().endsWith("/admin/state")) asked += 1;
@@ -146,7 +146,7 @@ it("shows a change at once, without a request for the state", async () => {
 	await isSound(opened);
 	await fits(opened, "operator-forced-light");
 	await fixture.boost.force("auto");
-	await page.getByText("All is well.").waitFor();
+	await page.getByText("Nothing is wrong.").waitFor();
 	await opened.close();
 });
 

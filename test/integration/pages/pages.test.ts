@@ -293,7 +293,10 @@ it("the operator's page shows pool, builders, node, store and searchers as they 
 	opened.faults.length = 0;
 	await logIn(opened);
 	const shown = (id: string) => page.locator(`#${id}`).textContent();
-	await page.getByText("BROADCAST", { exact: false }).waitFor();
+	await page
+		.locator("#stages")
+		.getByText(/BROADCAST/)
+		.waitFor();
 	assert.match((await shown("stages")) ?? "", /\bBROADCAST [1-9]/);
 	assert.match((await shown("oldest")) ?? "", /^\d+ s$/);
 	const role = isEdge ? "is an edge: it asks the core" : "is the core: it decides";

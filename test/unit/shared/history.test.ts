@@ -15,7 +15,7 @@ async function started(figures: Readonly<Record<string, Figure>>, clock = new Ma
 	return { history, clock };
 }
 
-test("shows a counter's increase in each minute, and in the one that goes on", async () => {
+test("shows a counter's increase in each minute, and in the current one", async () => {
 	let sent = 100;
 	const { history, clock } = await started({ sent: { kind: "sum", read: () => sent } });
 	sent += 3;
