@@ -33,7 +33,7 @@ import type { ChainReads, OtherBoosts, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import {
-	type InstancesStatus,
+	type Instances,
 	instanceCheck,
 	journalCheck,
 	operatorRoutes,
@@ -88,7 +88,7 @@ export interface ServersModules {
 	readonly others: OtherBoosts;
 	readonly store: Pick<SharedStore, "trouble">;
 	/** Null without a database. */
-	readonly homes: InstancesStatus | null;
+	readonly homes: Instances | null;
 }
 
 /** The servers as one component. */

@@ -28,6 +28,7 @@ import { canBeSeen } from "./domain/record.ts";
 import type { LocalCore } from "./edge/core.ts";
 import { EdgeServer } from "./edge/edgeServer.ts";
 import { FeedPublisher } from "./edge/feedPublisher.ts";
+import { RelayReports } from "./edge/relayReports.ts";
 import { coreFigures } from "./figures.ts";
 import { paymentReader } from "./inclusion/payments.ts";
 import { PublicPool } from "./inclusion/publicPool.ts";
@@ -293,6 +294,7 @@ export async function makeCore(
 		...{ followers, records: transactions, clock },
 		node: new NodeReads(edge.reads),
 	});
+	const relays = new RelayReports({ clock });
 	const stageCounts = new StageCounts(records, { clock });
 	const builderNames = config.BUILDERS.map((row) => row.name);
 	const figures = coreFigures(registry, builderNames, (stage) => stageCounts.counts[stage] ?? 0);
@@ -336,10 +338,11 @@ export async function makeCore(
 		conduct: async () => (await conduct.all()).map(conductView),
 		state: coreState({
 			...{ kv, transactions, deliveries, fanout, market, abilities, edges, check, lastWrite },
-			...{ stageCounts, clock },
+			...{ stageCounts, relays, clock },
 		}),
 		refundSums: refundSums({ refunds: transactions.refunds, builders: fanout }),
 		history: () => history.report(),
+		report: (one) => relays.note(one),
 		builderNames,
 		buildersOf: (path) => fanout.allowed(path),
 		txTtlBlocks: config.TX_TTL_BLOCKS,

@@ -1,12 +1,14 @@
 // Gathers the data of the operator's page: this process's own view, and the state that only the
 // core knows.
 
-import { type Clock, inSlices, withDeadline } from "../shared/clock.ts";
+import { type Clock, inSlices, isoTime, type Timer, withDeadline } from "../shared/clock.ts";
 import type { HistoryReport } from "../shared/history.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
+import type { Component } from "../shared/lifecycle.ts";
+import type { RelayReport, RelayReports } from "./edge/relayReports.ts";
 import { conductSums } from "./ingress/builderConduct.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
-import { core_history, core_state } from "./ingress/methods/betweenRelays.ts";
+import { core_history, core_report, core_state } from "./ingress/methods/betweenRelays.ts";
 import type { CoreState, NodeState } from "./ingress/operators.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import type { CoreModules, EdgeModules } from "./modules.ts";
@@ -60,11 +62,13 @@ export function coreState({
 	abilities,
 	edges,
 	stageCounts,
+	relays,
 	check,
 	lastWrite,
 	clock,
 }: CoreStateModules & {
 	readonly stageCounts: StageCounts;
+	readonly relays: RelayReports;
 	readonly check: CoreNeeds["check"];
 	readonly lastWrite: LastWrite;
 	readonly clock: Clock;
@@ -92,6 +96,7 @@ export function coreState({
 			isBidding: market.isOpen,
 			edges: edges?.size ?? 0,
 			conduct: conductSums(await transactions.conduct.all()),
+			relays: relays.list(),
 		};
 	};
 }
@@ -134,6 +139,43 @@ async function askCore(
 		if (thrown instanceof RpcError) return null;
 		throw thrown;
 	}
+}
+
+/** How often a relay reports to the core, in ms. */
+const REPORT_MS = 5_000;
+
+/**
+ * Reports this relay to the core, which may be this relay. `own`: what it says of itself, beside
+ * its role.
+ */
+export function reportsToCore(
+	own: () => Promise<Omit<RelayReport, "role" | "since">>,
+	{ core, clock }: { readonly core: EdgeModules["core"]; readonly clock: Clock },
+): Component {
+	let role: RelayReport["role"] | null = null;
+	let since = "";
+	let timer: Timer | undefined;
+	const report = async (): Promise<void> => {
+		const now = core.local === null ? "edge" : "core";
+		if (now !== role) since = isoTime(clock.now());
+		role = now;
+		if (core.local === null && core.remote === null) return;
+		await core.run(core_report, [{ role, since, ...(await own()) }], OWN_CALL);
+	};
+	const next = (): void => {
+		timer = clock.after(REPORT_MS, next);
+		// A core that is away gets the next report.
+		report().catch(() => {});
+	};
+	return {
+		name: "reports",
+		async start() {
+			next();
+		},
+		async stop() {
+			timer?.cancel();
+		},
+	};
 }
 
 /** The result of `ask`; null if it fails or takes longer than `ms`. */

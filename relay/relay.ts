@@ -2,8 +2,10 @@
 // rules.
 
 import type { LookupFunction } from "node:net";
+import { hostname } from "node:os";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { History } from "../shared/history.ts";
+import { checkRunner } from "../shared/http/opsRoutes.ts";
 import { type OpenStore, openStore, warnOfClearText } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import { HolderReader } from "../shared/kv/postgres/holder.ts";
@@ -18,6 +20,7 @@ import {
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
+import { problemsOf } from "../shared/problems.ts";
 import { ProcessFigures } from "../shared/processFigures.ts";
 import { NO_TRACES, type Traces } from "../shared/tracing/traces.ts";
 import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
@@ -35,6 +38,8 @@ import { WaitingServers } from "./ingress/waiting.ts";
 import { makeCore } from "./makeCore.ts";
 import { makeEdge } from "./makeEdge.ts";
 import type { EdgeModules } from "./modules.ts";
+import { reportsToCore } from "./operatorState.ts";
+import { maxHeadAge, readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { createServers, serverOptionsOf } from "./servers.ts";
 import { bindToChain } from "./store/identity.ts";
@@ -137,14 +142,24 @@ async function assemble(
 		registerEdgeGauges(edge, finder, coreOf);
 		const requests = new CoreRequests({ clock, lookup });
 		const { build = UNKNOWN_BUILD, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;
+		const checks = readinessChecks(maxHeadAge(config, edge.slots), edge, finder);
+		const runChecks = checkRunner(checks, { clock, log });
 		const ofProcess = new ProcessFigures({ clock });
 		const history = new History({ ...ofProcess.figures, ...edgeFigures(registry) }, { clock });
-		const options = { log, clock, build, drainMs, waiting, coreOf, finder, requests, history };
+		const options = { log, clock, build, drainMs, waiting, coreOf, finder, requests, history, checks };
 		const ingress = createServers(config, options, edge);
+		const own = async () => ({
+			name: `${hostname()}:${ingress.port}`,
+			version: build.version,
+			head: edge.tip.head()?.number ?? null,
+			subscriptions: edge.subscriptions.size,
+			problems: problemsOf(await runChecks()).map(({ text }) => text),
+		});
 		const components = [
 			...inOrder(edge, { role, finder, requests, ingress, resources, waiting, clock }),
-			ofProcess,
-			history,
+			...[ofProcess, history],
+			// No other relay can reach another store.
+			...(finder === null ? [] : [reportsToCore(own, { core: edge.core, clock })]),
 		];
 		return { component: sequence("relay", components, { log, clock }), port: () => ingress.port };
 	} catch (thrown) {

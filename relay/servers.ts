@@ -9,7 +9,7 @@ import type { History } from "../shared/history.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { EventStreams } from "../shared/http/eventStreams.ts";
 import { jsonAnswer } from "../shared/http/messages.ts";
-import { checkRunner } from "../shared/http/opsRoutes.ts";
+import { checkRunner, type ReadinessCheck } from "../shared/http/opsRoutes.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import { problemsOf } from "../shared/problems.ts";
@@ -41,7 +41,6 @@ import { recordRoutesOf } from "./ingress/routes.ts";
 import type { PublicServerOptions, WaitingServers } from "./ingress/waiting.ts";
 import type { CoreModules, EdgeModules } from "./modules.ts";
 import { askCoreHistory, askCoreState, nodeState } from "./operatorState.ts";
-import { maxHeadAge, readinessChecks } from "./readiness.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 
 export interface ServersOptions {
@@ -58,20 +57,21 @@ export interface ServersOptions {
 	readonly finder: CoreFinder | null;
 	/** Asks the core by HTTP. */
 	readonly requests: CoreRequests;
+	/** The checks of /readyz. */
+	readonly checks: readonly ReadinessCheck[];
 	/** This process's own figures over time. */
 	readonly history: History;
 }
 
 /** Makes the ingress; nothing listens yet. */
 export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeModules): Ingress {
-	const { log, clock, build, drainMs, waiting, coreOf, finder, requests, history } = options;
+	const { log, clock, build, drainMs, waiting, coreOf, finder, requests, history, checks } = options;
 	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
 	const feedStreams = new EventStreams(
 		{ clock },
 		{ lifeMs: FEED_STREAM_LIFE_MS, retryMs: FEED_STREAM_RETRY_MS },
 	);
 	const streams = (): number => edge.streams.size + requests.streams + feedStreams.size;
-	const checks = readinessChecks(maxHeadAge(config, slots), edge, finder);
 	const runChecks = checkRunner(checks, { clock, log });
 	const callMany = createCallMany(
 		{ rules, feeRecipientOf: edge.feeRecipientOf },

@@ -7,6 +7,7 @@ import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import { clientOf } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { OtherInstance } from "../../shared/kv/port.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import {
@@ -71,11 +72,14 @@ export class Homes implements OtherBoosts {
 	/** When accounts are removed next, in monotonic ms. */
 	#purgeAt = Number.NEGATIVE_INFINITY;
 	#isFailing = false;
+	/** In monotonic ms. */
+	readonly #begunAt: number;
 	/** Number of accounts that were taken over. */
 	takenOver = 0;
 
 	constructor(dependencies: HomesDependencies) {
 		this.#dependencies = dependencies;
+		this.#begunAt = dependencies.clock.monotonic();
 		const { shared, clock } = dependencies;
 		this.#lookups = new HashLookups({ accounts: shared.accounts, clock });
 		this.#reports = new Loop({ task: "homes", tickMs: LOOK_MS }, dependencies, async () => {
@@ -96,6 +100,22 @@ export class Homes implements OtherBoosts {
 	/** Number of boost instances that the database knows, including this one. */
 	get count(): number {
 		return 1 + (this.#seen?.others ?? 0);
+	}
+
+	/** All instances at the last look that the database answered, this one first. */
+	get list(): readonly OtherInstance[] {
+		const { clock, reachesRelay } = this.#dependencies;
+		const now = clock.monotonic();
+		const { instances = [], at = this.#begunAt } = this.#seen ?? {};
+		const seconds = (now - at) / 1_000;
+		const own = { name: this.own, isSilent: false, reaches: reachesRelay(), secondsAgo: seconds };
+		return [
+			{ ...own, upSeconds: (now - this.#begunAt) / 1_000 },
+			...instances.map((one) => ({
+				...one,
+				...{ upSeconds: one.upSeconds + seconds, secondsAgo: one.secondsAgo + seconds },
+			})),
+		];
 	}
 
 	/** Whether another instance reported at its last look that it reaches the relay. */
@@ -199,6 +219,7 @@ export class Homes implements OtherBoosts {
 			const others = await shared.accounts.report(reaches);
 			const alive = others.filter(({ isSilent }) => !isSilent);
 			this.#seen = {
+				...{ instances: others, at: begun },
 				...{ others: alive.length, doOthersReach: alive.some((one) => one.reaches) },
 				silent: others.filter(({ isSilent }) => isSilent).map(({ name }) => name),
 				unable: reaches ? alive.filter((one) => !one.reaches).map(({ name }) => name) : [],
@@ -325,6 +346,10 @@ export class Homes implements OtherBoosts {
 
 /** The other instances at the last look that the database answered. */
 interface Seen {
+	/** All that the database knows. */
+	readonly instances: readonly OtherInstance[];
+	/** In monotonic ms. */
+	readonly at: number;
 	/** The number of those that are alive. */
 	readonly others: number;
 	readonly doOthersReach: boolean;

@@ -10,7 +10,7 @@ import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import { type OperatorState, operatorData } from "../../shared/http/operatorData.ts";
 import type { checkRunner, ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
-import type { SharedStore } from "../../shared/kv/port.ts";
+import type { OtherInstance, SharedStore } from "../../shared/kv/port.ts";
 import { PROBLEMS, problemsOf } from "../../shared/problems.ts";
 import type { Build } from "../../shared/version.ts";
 import type { Breaker, BreakerState, BreakerStatus, TripReason, Upstream } from "../domain/ports.ts";
@@ -22,7 +22,7 @@ export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
 	readonly rows: Rows;
-	readonly homes: InstancesStatus | null;
+	readonly homes: Instances | null;
 	readonly slot: SlotLength;
 	readonly build: Build;
 	/** Figures over time. */
@@ -75,8 +75,16 @@ export interface InstancesStatus {
 /** The answer of `GET /admin/state`. */
 export interface BoostState extends OperatorState {
 	readonly status: BoostStatus;
+	/** The boost instances on its database; null without a database. */
+	readonly instances: readonly OtherInstance[] | null;
 	/** The breakers' changes, oldest first. */
 	readonly history: readonly BreakerChange[];
+}
+
+/** All boost instances on a database. */
+export interface Instances extends InstancesStatus {
+	/** With their last reports; this one first. */
+	readonly list: readonly OtherInstance[];
 }
 
 /**
@@ -129,7 +137,8 @@ export function operatorRoutes(
 				{
 					async state(): Promise<BoostState> {
 						const problems = problemsOf(await runChecks(), NAMES);
-						return { ...build, problems, status: statusOf(dependencies), history: historyOf() };
+						const instances = dependencies.homes?.list ?? null;
+						return { ...build, problems, status: statusOf(dependencies), history: historyOf(), instances };
 					},
 					history: async () => ({ own: figures.report(), core: null }),
 					sign: () => JSON.stringify(publicStatusOf(dependencies)),

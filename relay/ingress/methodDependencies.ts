@@ -22,6 +22,7 @@ import type { TransactionRecord } from "../domain/record.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
 import type { Requester } from "../domain/transaction.ts";
 import type { Core } from "../edge/core.ts";
+import type { RelayReport } from "../edge/relayReports.ts";
 import type { SearcherMarket } from "../market/market.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { PoolReader } from "../transactions/pool.ts";
@@ -69,6 +70,8 @@ export interface CoreNeeds {
 	readonly refundSums: (from: string | null) => Promise<RefundSumsPage>;
 	/** The builders' conduct, for the operator. */
 	readonly conduct: () => Promise<readonly ConductView[]>;
+	/** Receives what a relay says of itself. */
+	readonly report: (report: RelayReport) => void;
 	/** The core's figures over time. */
 	readonly history: () => HistoryReport;
 	/** Names of all builders; a searcher may choose among them. */

@@ -72,6 +72,9 @@ export interface OtherInstance {
 	readonly isSilent: boolean;
 	/** Whether it reaches the relay. */
 	readonly reaches: boolean;
+	/** How long it has reported without an interruption, and when it did so last, in s. */
+	readonly upSeconds: number;
+	readonly secondsAgo: number;
 }
 
 /** A write of an account's records. */

@@ -2,7 +2,7 @@
 // Breakers can be forced, once the operator has read what that does.
 
 import { element, say } from "./common.js";
-import { authorization, isoSecond, operatorPage } from "./operator.js";
+import { authorization, fillRows, isoSecond, operatorPage } from "./operator.js";
 
 const STATES = {
 	closed: "closed: it serves",
@@ -150,7 +150,20 @@ function charts() {
 	];
 }
 
-function show({ status, history }) {
+/** This instance and the others on its database. Names are long and random. */
+function showInstances(instances) {
+	element("instances-part").hidden = instances.length === 0;
+	const rows = instances.map(({ name, isSilent, reaches, upSeconds, secondsAgo }, i) => [
+		`${name.slice(0, 8)}${i === 0 ? ", this one" : ""}`,
+		reaches ? "yes" : "no",
+		isSilent ? "–" : isoSecond(new Date(Date.now() - upSeconds * 1_000).toISOString()),
+		isSilent ? "it is silent" : `${Math.round(secondsAgo)} s ago`,
+	]);
+	fillRows("instances", rows);
+}
+
+function show({ status, history, instances }) {
+	showInstances(instances ?? []);
 	changes = history;
 	hasFallback = status.fallback !== null;
 	for (const upstream of ["relay", "fallback"]) {

@@ -2,7 +2,7 @@
 // node, the store and the searchers.
 
 import { element, say } from "./common.js";
-import { operatorPage } from "./operator.js";
+import { fillRows, isoSecond, operatorPage } from "./operator.js";
 
 /** The stages of a pending transaction. */
 const STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
@@ -121,7 +121,18 @@ function charts() {
 	];
 }
 
-function showCore({ pool, builders, simulation, store, bids, isBidding, edges }) {
+/** All relays on the core's database, the core first. */
+function showRelays(relays) {
+	element("relays-part").hidden = relays.length === 0;
+	const rows = relays.map(({ name, role, since, head, subscriptions, version, secondsAgo, problems }) => [
+		...[name, role === "core" ? "core: it decides" : "edge", isoSecond(since), String(head ?? "none yet")],
+		...[String(subscriptions), version, `${seconds(secondsAgo)} ago`, problems.join("; ") || "nothing"],
+	]);
+	fillRows("relays", rows);
+}
+
+function showCore({ pool, builders, simulation, store, bids, isBidding, edges, relays }) {
+	showRelays(relays ?? []);
 	say("edges", `${edges} connected to the core`);
 	say("pending", String(pool.pending));
 	say("oldest", pool.oldestSeconds === null ? "none" : seconds(pool.oldestSeconds));

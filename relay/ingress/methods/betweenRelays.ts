@@ -106,6 +106,30 @@ export const core_history = coreMethod({
 	handle: (_params, _context, { history }) => ({ ...history() }),
 });
 
+export const core_report = coreMethod({
+	name: "core_report",
+	summary: "What a relay says of itself, for the operator's page.",
+	params: [
+		{
+			name: "report",
+			schema: z.object({
+				name: z.string().max(300),
+				role: z.enum(["core", "edge"]),
+				since: z.string().max(30),
+				version: z.string().max(100),
+				head: z.number().nullable(),
+				subscriptions: z.number(),
+				problems: z.array(z.string().max(500)).max(20),
+			}),
+		},
+	],
+	result: z.boolean(),
+	handle([report], _context, { report: note }) {
+		note(report);
+		return true;
+	},
+});
+
 /** All methods between relays. */
 export const BETWEEN_RELAYS = [
 	core_pendingTransaction,
@@ -118,4 +142,5 @@ export const BETWEEN_RELAYS = [
 	core_refundSums,
 	core_conduct,
 	core_history,
+	core_report,
 ] as const;

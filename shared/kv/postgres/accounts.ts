@@ -118,7 +118,10 @@ const REPORT = `WITH own AS (
 				THEN clock_timestamp() ELSE i.since END
 		RETURNING since < clock_timestamp() - ${SILENT_MS} * interval '1 ms' AS may_judge)
 	SELECT name, reaches, reported = '-infinity' OR ((SELECT may_judge FROM own)
-		AND reported < clock_timestamp() - ${SILENT_MS} * interval '1 ms') AS silent
+		AND reported < clock_timestamp() - ${SILENT_MS} * interval '1 ms') AS silent,
+		extract(epoch FROM clock_timestamp() - since)::float8 AS up,
+		CASE WHEN reported = '-infinity' THEN 0
+			ELSE extract(epoch FROM clock_timestamp() - reported)::float8 END AS ago
 	FROM leeward_instance WHERE name <> $1`;
 const STOPPED = "UPDATE leeward_instance SET reported = '-infinity' WHERE name = $1";
 /** Accounts that others are writing have a new home in a moment. */
@@ -255,9 +258,10 @@ class PostgresAccounts implements Accounts {
 
 	async report(reachesRelay: boolean): Promise<readonly OtherInstance[]> {
 		const rows = await this.#query("report", REPORT, [this.instance, reachesRelay]);
-		return rows.map(({ name, silent, reaches }) => {
-			return { name: String(name), isSilent: silent === true, reaches: reaches === true };
-		});
+		return rows.map(({ name, silent, reaches, up, ago }) => ({
+			...{ name: String(name), isSilent: silent === true, reaches: reaches === true },
+			...{ upSeconds: Number(up), secondsAgo: Number(ago) },
+		}));
 	}
 
 	takeOver(from: readonly string[]): Promise<readonly string[]> {

@@ -179,6 +179,19 @@ test("the operator's page of each shows its own role and connections, and the co
 		["dev"],
 	);
 	assert.deepEqual(Object.keys(second.core ?? {}), Object.keys(first.core ?? {}));
+	const relays = async () => (await operatorState(edge)).core?.relays ?? [];
+	await until("both have reported", async () => (await relays()).length === 2);
+	const reported = await relays();
+	assert.deepEqual(
+		reported.map(({ role, problems }) => [role, problems]),
+		[
+			["core", []],
+			["edge", []],
+		],
+	);
+	for (const { since, head, secondsAgo } of reported) {
+		assert.ok(Date.parse(since) <= Date.now() && head !== null && secondsAgo < 10, `${since}, ${head}`);
+	}
 });
 
 test("a browser is shown the page of an error by both, with the same headers", async () => {

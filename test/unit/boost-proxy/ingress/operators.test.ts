@@ -41,7 +41,14 @@ async function fixture(
 	const routes = operatorRoutes(
 		{ adminToken, metricsToken },
 		{
-			...{ relay, fallback, rows, slot: { ms: 450 }, build: UNKNOWN_BUILD, homes: INSTANCES },
+			...{
+				relay,
+				fallback,
+				rows,
+				slot: { ms: 450 },
+				build: UNKNOWN_BUILD,
+				homes: { ...INSTANCES, list: [] },
+			},
 			figures: new History({}, { clock: systemClock }),
 			runChecks: async () => [],
 			clock: systemClock,

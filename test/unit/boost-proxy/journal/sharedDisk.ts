@@ -123,7 +123,7 @@ class SharedDiskAccounts implements Accounts {
 	async report(reaches: boolean) {
 		this.#disk.instances.set(this.instance, { isSilent: false, reaches });
 		return [...this.#disk.instances].flatMap(([name, one]) =>
-			name === this.instance ? [] : [{ name, ...one }],
+			name === this.instance ? [] : [{ name, ...one, upSeconds: 0, secondsAgo: 0 }],
 		);
 	}
 
