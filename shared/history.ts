@@ -33,7 +33,7 @@ export type Figure =
 
 /** Figures over time. */
 export interface Frame {
-	/** The end of each period, in s since the epoch, the oldest first. The last one goes on. */
+	/** The end of each period, in s since the epoch, the oldest first. */
 	readonly times: readonly number[];
 	/** A value for each period, by name; null where there is none. */
 	readonly columns: Readonly<Record<string, readonly (number | null)[]>>;
@@ -89,10 +89,9 @@ export class History implements Component {
 		this.#timer?.cancel();
 	}
 
-	/** All that it has, up to now. */
+	/** All whole periods; before the first one has ended, that one so far. */
 	report(): HistoryReport {
-		const now = this.#read();
-		return { hour: this.#frame(this.#minutes, now), day: this.#frame(this.#quarters, now) };
+		return { hour: this.#frame(this.#minutes), day: this.#frame(this.#quarters) };
 	}
 
 	#wait(): void {
@@ -112,8 +111,8 @@ export class History implements Component {
 		return { at: this.#clock.now(), values: [...this.#figures.values()].map(({ read }) => read()) };
 	}
 
-	#frame(kept: readonly Reading[], now: Reading): Frame {
-		const readings = [...until(kept, now.at), now];
+	#frame(kept: readonly Reading[]): Frame {
+		const readings = kept.length > 1 ? kept : [...kept, this.#read()];
 		const periods = readings.slice(1).map((after, i) => ({ before: readings[i] ?? after, after }));
 		const columns: Record<string, (number | null)[]> = {};
 		for (const [i, [name, figure]] of [...this.#figures].entries()) {

@@ -142,10 +142,10 @@ function sentence(text) {
 }
 
 const PERIODS = {
-	hour: { seconds: 3_600, text: "A point for each minute, the last one until now. Times are UTC." },
+	hour: { seconds: 3_600, text: "A point for each minute. Times are UTC." },
 	day: {
 		seconds: 86_400,
-		text: "A point for each quarter of an hour, the last one until now. Times are UTC.",
+		text: "A point for each quarter of an hour. Times are UTC.",
 	},
 };
 

@@ -172,6 +172,11 @@ function show({ role, term, node, searchers, core }) {
 	say("streams", String(searchers.eventStreams));
 	if (core !== null) return showCore(core);
 	showBuilders([]);
+	const unknown = document.createElement("dd");
+	unknown.className = "bad";
+	unknown.textContent = UNKNOWN;
+	element("builders").append(Object.assign(document.createElement("dt"), { textContent: "All" }), unknown);
+	element("relays-part").hidden = true;
 	const ids = [
 		"edges",
 		"pending",

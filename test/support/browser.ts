@@ -159,20 +159,28 @@ export const LOOKS: Looks =
 		: ALL_LOOKS;
 
 /** A large screen and a phone, each in both colour schemes. */
-const ALL_WIDE_LOOKS: Looks = {
+const WIDE_LOOKS: Looks = {
 	light: { width: 1_440 },
 	"phone-dark": { width: 390, dark: true },
 	dark: { width: 1_440, dark: true },
 	phone: { width: 390 },
 };
-/** The same for pages that use a wide screen. */
-export const WIDE_LOOKS: Looks = process.env.SCREENSHOTS === undefined ? LOOKS : ALL_WIDE_LOOKS;
+/** The same for the operators' pages, which use a wide screen, and for their many states. */
+export const OPERATOR_LOOKS = process.env.SCREENSHOTS === undefined ? LOOKS : WIDE_LOOKS;
+export const STATE_LOOKS =
+	process.env.SCREENSHOTS === undefined
+		? sized<Looks>({ "dark phone": { dark: true, width: 390 } }, WIDE_LOOKS)
+		: WIDE_LOOKS;
 
 /**
  * The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself
- * there.
+ * there: of the whole page, or of the part in the window.
  */
-export async function fits({ page }: Pick<OpenPage, "page">, name: string): Promise<void> {
+export async function fits(
+	{ page }: Pick<OpenPage, "page">,
+	name: string,
+	{ fullPage = true }: { readonly fullPage?: boolean } = {},
+): Promise<void> {
 	const width = (await page.evaluate("document.documentElement.scrollWidth")) as number;
 	assert.ok(width <= (page.viewportSize()?.width ?? 0), `${name} is ${width} wide`);
 	const { SCREENSHOTS } = process.env;
@@ -180,7 +188,7 @@ export async function fits({ page }: Pick<OpenPage, "page">, name: string): Prom
 	const path = join(SCREENSHOTS, `${name}.png`);
 	// The documents keep a few; another folder gets all.
 	if (relative(DOCUMENTS, SCREENSHOTS) === "" && !existsSync(path)) return;
-	await page.screenshot({ path, fullPage: true });
+	await page.screenshot({ path, fullPage });
 }
 
 const DOCUMENTS = fileURLToPath(new URL("../../docs/screenshots", import.meta.url));
@@ -194,7 +202,7 @@ export async function isRightInEveryLook(
 	name: string,
 	nth = 0,
 ): Promise<void> {
-	const all = Object.entries(ALL_WIDE_LOOKS);
+	const all = Object.entries(WIDE_LOOKS);
 	const turn = nth % all.length;
 	const looks = process.env.SCREENSHOTS === undefined ? sized(all.slice(turn, turn + 1), all) : all;
 	for (const [look, { width = 0, dark = false }] of looks) {

@@ -86,8 +86,8 @@ export function playedBoost(until: number): Promise<OperatorHistory> {
 export function playedChanges(until: number) {
 	const at = (minutes: number) => new Date(until - minutes * MINUTE_MS).toISOString();
 	return [
-		{ at: at(OUTAGE.from), upstream: "relay", state: "open", reason: "probes" },
-		{ at: at(OUTAGE.to + 2), upstream: "relay", state: "half-open", reason: "probes" },
+		{ at: at(OUTAGE.from), upstream: "relay", state: "open", reason: "silence" },
+		{ at: at(OUTAGE.to + 2), upstream: "relay", state: "half-open", reason: "silence" },
 		{ at: at(OUTAGE.to), upstream: "relay", state: "closed", reason: null },
 	];
 }

@@ -211,6 +211,14 @@ it("prints what it starts, all addresses, and the keys with funds", async () => 
 	for (const port of Object.values(ports)) assert.ok(run.stdout.includes(port), port);
 	assert.equal(run.stdout.match(/^ {2}0x[0-9a-fA-F]{40} {2}0x[0-9a-f]{64}$/gm)?.length, 10);
 	assert.match(run.stdout, /chain id 31337, a block every 2 s$/m);
+	const operators =
+		/^Operators open (\S+)\/operator and (\S+)\/relay\/operator with ADMIN_TOKEN ([0-9a-f]{32})\.$/m;
+	const [, boost, same, token] = operators.exec(run.stdout) ?? [];
+	assert.equal(boost, same);
+	for (const path of ["/admin/state", "/relay/admin/state"]) {
+		const headers = { authorization: `Bearer ${token}` };
+		assert.equal((await fetch(`${boost}${path}`, { headers })).status, 200, path);
+	}
 	assert.ok(!run.stdout.includes("\u001b["), "no colours where it is no terminal");
 	const [address = ""] = /http:\S+(?= in a\s+browser)/.exec(documents().get("README.md") ?? "") ?? [];
 	const page = await fetch(here(address), { headers: { accept: "text/html" } });

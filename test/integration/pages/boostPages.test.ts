@@ -11,7 +11,6 @@ import {
 	fits,
 	isRightInEveryLook,
 	isSound,
-	LOOKS,
 	logIn,
 	type OpenPage,
 	openPage,
@@ -221,23 +220,6 @@ it("the relay's operator's page is reached through boost, and says that it is ol
 	await fixture.recovers();
 	await page.getByText(/^This page is out of date/).waitFor({ state: "hidden" });
 	await opened.close();
-});
-
-it("no operator's page has a serious accessibility violation, in any colour scheme and width", async () => {
-	await fixture.recovers();
-	for (const [name, path, loaded] of [
-		["operator", "/operator", /^relay: closed: it serves/],
-		["operator-relay", "/relay/operator", /^block \d+/],
-	] as const) {
-		for (const [look, options] of Object.entries(LOOKS)) {
-			const opened = await openPage(browser, `${fixture.boost.url}${path}`, options);
-			await logIn(opened);
-			await opened.page.getByText(loaded).first().waitFor();
-			await isSound(opened);
-			await fits(opened, `${name}-${look}`);
-			await opened.close();
-		}
-	}
 });
 
 /**

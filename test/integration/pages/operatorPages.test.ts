@@ -4,15 +4,17 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { Browser } from "playwright-core";
+import { PROBLEMS, type Problem, type ProblemWords } from "../../../shared/problems.ts";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import {
 	fits,
 	isSound,
 	logIn,
+	OPERATOR_LOOKS,
 	type OpenPage,
 	openPage,
+	STATE_LOOKS,
 	startBrowser,
-	WIDE_LOOKS,
 } from "../../support/browser.ts";
 import { playedBoost, playedChanges, playedRelay } from "../../support/playedHistory.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
@@ -58,15 +60,89 @@ async function openPlayed(path: string, look: { dark?: boolean; width?: number }
 it("shows every figure as a chart with a table, in any colour scheme and width", async () => {
 	await fixture.recovers();
 	for (const [name, path] of [
-		["operator-charts", "/operator"],
-		["operator-relay-charts", "/relay/operator"],
+		["operator", "/operator"],
+		["operator-relay", "/relay/operator"],
 	] as const) {
-		for (const [look, options] of Object.entries(WIDE_LOOKS)) {
+		for (const [look, options] of Object.entries(OPERATOR_LOOKS)) {
 			const opened = await openPlayed(path, options);
 			const { page } = opened;
 			assert.equal(await page.locator("#charts .none:visible").count(), 0, "each has values");
 			await isSound(opened);
 			await fits(opened, `${name}-${look}`);
+			await opened.close();
+		}
+	}
+});
+
+/** What is changed in the state that the server answers, by the name of the picture. */
+const STATES: readonly (readonly [
+	name: string,
+	path: string,
+	shown: string,
+	change: (state: Json) => Json,
+])[] = [
+	["operator-start", "/operator", "Nothing is wrong.", (state) => state],
+	["operator-relay-start", "/relay/operator", "Nothing is wrong.", (state) => state],
+	["operator-several", "/operator", "5b1e0f3a, this one", (state) => ({ ...state, instances: INSTANCES })],
+	[
+		"operator-relay-several",
+		"/relay/operator",
+		"core: it decides",
+		(state) => ({ ...state, term: 7, core: { ...(state.core as Json), edges: 2, relays: RELAYS } }),
+	],
+	[
+		"operator-relay-trouble",
+		"/relay/operator",
+		"The node does not answer.",
+		(state) => ({ ...state, problems: [problem(PROBLEMS.nodeSilent, true), problem(PROBLEMS.clock, false)] }),
+	],
+	[
+		"operator-relay-alone",
+		"/relay/operator",
+		"No core reachable.",
+		(state) => ({ ...state, role: "edge", core: null, problems: [problem(PROBLEMS.noCore, true)] }),
+	],
+	[
+		"operator-journal",
+		"/operator",
+		"The journal is not on disk, or full.",
+		(state) => ({ ...state, problems: [problem(PROBLEMS.journalInMemory, false)] }),
+	],
+];
+
+type Json = Readonly<Record<string, unknown>>;
+
+function problem({ text, todo }: ProblemWords, isSerious: boolean): Problem {
+	return { text: text === PROBLEMS.clock.text ? `${text} 9 s behind the chain's` : text, todo, isSerious };
+}
+
+const INSTANCES = [
+	{ name: "5b1e0f3a-1", isSilent: false, reaches: true, upSeconds: 90_000, secondsAgo: 0.4 },
+	{ name: "c07d2a91-2", isSilent: false, reaches: false, upSeconds: 4_000, secondsAgo: 0.9 },
+	{ name: "e4415c77-3", isSilent: true, reaches: true, upSeconds: 90_000, secondsAgo: 5 },
+];
+const SINCE = new Date(NOW - 3_600_000).toISOString();
+const RELAYS = ["core", "edge", "edge"].map((role, i) => ({
+	...{ name: `relay-${i}:8080`, role, since: SINCE, version: "0.1.0", head: 21_000_000 - i },
+	...{ subscriptions: 12 * i, secondsAgo: i + 0.5, problems: i === 2 ? [PROBLEMS.headStale.text] : [] },
+}));
+
+it("each state is legible in any colour scheme and width", async () => {
+	await fixture.recovers();
+	for (const [name, path, shown, change] of STATES) {
+		for (const [look, options] of Object.entries(STATE_LOOKS)) {
+			const opened = await openPage(browser, `${fixture.boost.url}${path}`, options);
+			const { page } = opened;
+			await page.route("**/admin/events", (route) => route.fulfill({ body: "" }));
+			await page.route("**/admin/state", async (route) => {
+				const response = await route.fetch();
+				return route.fulfill({ response, json: change((await response.json()) as Json) });
+			});
+			await logIn(opened);
+			await page.getByText(shown).first().waitFor();
+			await page.getByText("Memory").first().waitFor();
+			await isSound(opened);
+			await fits(opened, `${name}-${look}`, { fullPage: name.endsWith("several") });
 			await opened.close();
 		}
 	}
@@ -144,7 +220,11 @@ it("shows a change at once, without a request for the state", async () => {
 	assert.ok(ms < 2_000, `after ${ms} ms, sooner than the next state is due`);
 	assert.equal(await page.locator("#relay-open").getAttribute("aria-pressed"), "true");
 	await isSound(opened);
-	await fits(opened, "operator-forced-light");
+	for (const [look, { dark = false, width = 900 }] of Object.entries(STATE_LOOKS)) {
+		await page.emulateMedia({ colorScheme: dark ? "dark" : "light" });
+		await page.setViewportSize({ width, height: 900 });
+		await fits(opened, `operator-forced-${look}`, { fullPage: false });
+	}
 	await fixture.boost.force("auto");
 	await page.getByText("Nothing is wrong.").waitFor();
 	await opened.close();

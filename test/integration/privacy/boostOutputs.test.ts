@@ -226,6 +226,8 @@ async function scenario(): Promise<void> {
 	const token = { authorization: `Bearer ${ADMIN_TOKEN}` };
 	await post("answers of the operator's pages", "", "/admin/close", { authorization: "Bearer guessed" });
 	await post("answers of the operator's pages", "", "/admin/close", token);
+	for (const path of ["/admin/state", "/admin/history"])
+		await watch.fetched("answers of the operator's pages", `${boost.url}${path}`, { headers: token });
 	// Forced closed, each request finds out for itself.
 	for (const fault of RELAY_FAULTS) {
 		await fixture.wires.relay.set(fault, fault.kind === "late" ? "submissions" : undefined);

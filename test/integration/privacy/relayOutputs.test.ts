@@ -99,6 +99,7 @@ const TABLE: Readonly<Record<string, readonly Column[]>> = {
 	receipts: [],
 	"receipts for a stranger": [],
 	"/operator/builders.csv": [],
+	"/admin/history": [],
 	"answers while the node fails": [],
 	"answers while the node is down": [],
 	"own answers": ["losing bid", "winning bid"],
@@ -401,5 +402,6 @@ async function lookAround(): Promise<void> {
 	assert.match(await watch.fetched("/admin/state", `${relay.url}/admin/state`, operator), /"pool"/);
 	for (const [csv, head] of Object.entries(OPERATOR_TABLES))
 		assert.match(await watch.fetched(csv, `${relay.url}${csv}`, operator), head);
+	assert.match(await watch.fetched("/admin/history", `${relay.url}/admin/history`, operator), /"hour"/);
 	await users.look();
 }
