@@ -145,7 +145,7 @@ async function askCore(
 const REPORT_MS = 5_000;
 
 /**
- * Reports this relay to the core, which may be this relay. `own`: what it says of itself, beside
+ * Reports this relay to the core, which may be this relay. `own`: the report beside
  * its role.
  */
 export function reportsToCore(

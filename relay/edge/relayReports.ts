@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 
-/** What a relay says of itself. */
+/** The report of one relay. */
 export interface RelayReport {
 	/** Host and port. */
 	readonly name: string;
@@ -14,7 +14,7 @@ export interface RelayReport {
 	/** Number of its head; null before the first. */
 	readonly head: number | null;
 	readonly subscriptions: number;
-	/** What is wrong there, in the words of /readyz. */
+	/** Its problems in the words of /readyz. */
 	readonly problems: readonly string[];
 }
 
@@ -23,7 +23,7 @@ export interface AgedReport extends RelayReport {
 	readonly secondsAgo: number;
 }
 
-/** The most relays that are listed; the one that reported least recently is dropped. */
+/** The maximum length of the list; the least recent report is dropped. */
 const MAX_RELAYS = 64;
 /** A relay that has not reported for so long is no longer listed, in ms. */
 const FORGOTTEN_MS = 3_600_000;

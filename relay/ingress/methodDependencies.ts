@@ -70,7 +70,7 @@ export interface CoreNeeds {
 	readonly refundSums: (from: string | null) => Promise<RefundSumsPage>;
 	/** The builders' conduct, for the operator. */
 	readonly conduct: () => Promise<readonly ConductView[]>;
-	/** Receives what a relay says of itself. */
+	/** Accepts the report of a relay. */
 	readonly report: (report: RelayReport) => void;
 	/** The core's figures over time. */
 	readonly history: () => HistoryReport;

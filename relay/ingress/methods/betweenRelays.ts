@@ -108,7 +108,7 @@ export const core_history = coreMethod({
 
 export const core_report = coreMethod({
 	name: "core_report",
-	summary: "What a relay says of itself, for the operator's page.",
+	summary: "Accepts the report of a relay, for the operator's page.",
 	params: [
 		{
 			name: "report",

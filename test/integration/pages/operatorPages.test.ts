@@ -74,7 +74,7 @@ it("shows every figure as a chart with a table, in any colour scheme and width",
 	}
 });
 
-/** What is changed in the state that the server answers, by the name of the picture. */
+/** Changes of the state that the server answers, by the name of the picture. */
 const STATES: readonly (readonly [
 	name: string,
 	path: string,
