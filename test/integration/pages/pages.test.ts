@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { after, before, it } from "node:test";
 import { formatEther, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
+import type { OperatorHistory } from "../../../shared/http/operatorData.ts";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { QUIET } from "../../support/boostFixture.ts";
 import {
@@ -23,6 +24,7 @@ import { isEdge } from "../../support/engine.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 import { startSystem } from "../../support/systems.ts";
+import { until } from "../../support/until.ts";
 
 /** The answer of GET /totals. */
 interface Totals {
@@ -37,6 +39,12 @@ interface WireCall {
 	readonly method: string;
 	readonly params: readonly unknown[];
 }
+
+/** Figures that are not 0 once a transaction with a bid is mined. */
+const EXPECTED_FIGURES = [
+	...["accepted", "mined", "blocks 0.5", "bids", "refunds", "store 0.5", "simulation 0.99"],
+	...["dev accepted", "dev time 0.5", "dev blocks", "memory", "delay 0.99"],
+];
 
 let browser: Browser;
 let fixture: AuctionFixture;
@@ -322,6 +330,25 @@ it("the operator's page shows pool, builders, node, store and searchers as they 
 	await page.getByText(`block ${head + 1}, `, { exact: false }).waitFor();
 	feed.ws.terminate();
 	await opened.close();
+});
+
+it("the figures over time have what has happened since the start", async () => {
+	const target = await fixture.target();
+	await fixture.offerOut(target, 10n ** 16n);
+	await fixture.system.nextBlock();
+	await fixture.event(target, "refunded");
+	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+	const missing = async () => {
+		const { own, core } = (await (
+			await fetch(`${url}/admin/history`, { headers })
+		).json()) as OperatorHistory;
+		// A quarter of an hour that has just begun is in neither yet.
+		const frames = [own.hour, own.day, core?.hour, core?.day];
+		return EXPECTED_FIGURES.filter(
+			(name) => !frames.some((frame) => frame?.columns[name]?.some((one) => one)),
+		);
+	};
+	await until("all are there", async () => (await missing()).length === 0);
 });
 
 it("without ADMIN_TOKEN there is no operator's page, and with it the token alone opens its data", async () => {
