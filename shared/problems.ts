@@ -62,6 +62,11 @@ export const PROBLEMS = {
 		todo: "check the relay's process and its /readyz",
 		alert: "RelayOut",
 	},
+	relayForced: {
+		text: "an operator has forced the relay's breaker open: the fallback serves its clients",
+		todo: "choose auto once the relay may serve again",
+		alert: "RelayOut",
+	},
 	relayDownAlone: {
 		text: "the relay is down, and there is no fallback",
 		todo: "start the relay, and set FALLBACK_URL for the next time",

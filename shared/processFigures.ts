@@ -5,7 +5,7 @@ import type { Figure } from "./history.ts";
 import type { Component } from "./lifecycle.ts";
 import { Metrics } from "./metrics.ts";
 
-/** How often a timer is checked, in ms. More often would show in the CPU time of an idle process. */
+/** How often a timer is checked, in ms. An idle process shows it if that is more often. */
 const CHECK_MS = 1_000;
 const MEBIBYTE = 1_048_576;
 

@@ -191,9 +191,9 @@ export function upstreamCheck({
 			if (BOOST_PATHS.every((path) => fallback.whyUnfit({ path, search: "" }) !== null)) {
 				return { ok: false, reason: PROBLEMS.relayDownUnfit.text };
 			}
-			return fallback.breaker.isUnavailable
-				? { ok: false, reason: PROBLEMS.bothDown.text }
-				: { ok: true, note: PROBLEMS.relayDown.text };
+			if (fallback.breaker.isUnavailable) return { ok: false, reason: PROBLEMS.bothDown.text };
+			const { relayForced, relayDown } = PROBLEMS;
+			return { ok: true, note: (relay.breaker.status().reason === "forced" ? relayForced : relayDown).text };
 		},
 	};
 }

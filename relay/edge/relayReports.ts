@@ -1,5 +1,5 @@
-// The last report of each relay on the core's database, for the operator's page. Each reports to the
-// core, the core too.
+// The last report of each relay on the core's database, for the operator's page. The core reports,
+// too.
 
 import type { Clock } from "../../shared/clock.ts";
 

@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import type { RelayState } from "../../../relay/ingress/operators.ts";
 import { systemClock } from "../../../shared/clock.ts";
+import type { OperatorHistory } from "../../../shared/http/operatorData.ts";
 import { HolderReader } from "../../../shared/kv/postgres/holder.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { type FaultyWire, startFaultyWire } from "../../faults/faultyWire.ts";
@@ -179,6 +180,9 @@ test("the operator's page of each shows its own role and connections, and the co
 		["dev"],
 	);
 	assert.deepEqual(Object.keys(second.core ?? {}), Object.keys(first.core ?? {}));
+	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+	const figures = (await (await fetch(`${edge.url}/admin/history`, { headers })).json()) as OperatorHistory;
+	assert.ok(figures.core?.hour.columns.accepted !== undefined, "an edge has the core's figures");
 	const relays = async () => (await operatorState(edge)).core?.relays ?? [];
 	await until("both have reported", async () => (await relays()).length === 2);
 	const reported = await relays();
