@@ -1,6 +1,6 @@
 // The sums of refunds for the operator: a line for each combination of month, recipient, sender,
-// referrer and builder. Lines with unpaid refunds come first. The table of refunds may be large, so
-// it is read twice, in its order, and a page holds a bounded part of it.
+// referrer and builder. The unpaid refunds come first, then the others. The table may be large, so
+// it is read once for each, and a page covers a bounded part of it.
 
 import { isoTime, nextTurn } from "../../shared/clock.ts";
 import type { Fanout } from "../broadcast/fanout.ts";
@@ -23,10 +23,9 @@ interface RefundSumsDependencies {
 	readonly builders: Pick<Fanout, "builtBy">;
 }
 
-/** A page ends behind the group that reaches one of these. */
-const PAGE_LINES = 1_000;
+/** Refunds that a page reads, of both parts. */
 const PAGE_ROWS = 10_000;
-/** Rows between two turns of the event loop. */
+/** Refunds between two turns of the event loop. */
 const SLICE_ROWS = 500;
 /** The two parts of the list. A place is one of them, and a place in the table of refunds. */
 const [UNPAID, PAID] = ["unpaid", "paid"] as const;
@@ -37,16 +36,6 @@ export function isPlace(text: string): boolean {
 	return PLACE.test(text);
 }
 
-/** Refunds of one combination. Wei. */
-interface Sum {
-	readonly names: readonly string[];
-	refunds: number;
-	owed: bigint;
-	paid: bigint;
-	/** The part of `owed` that was not paid; a refund that was paid twice makes up for no other. */
-	unpaid: bigint;
-}
-
 /** Returns the function that reads a page of the sums; `from`: the place where it begins. */
 export function refundSums({ refunds, builders }: RefundSumsDependencies) {
 	const namesOf = ({ at, recipient, sender, referrer = "", payer }: RefundRow): readonly string[] => {
@@ -54,68 +43,51 @@ export function refundSums({ refunds, builders }: RefundSumsDependencies) {
 		return [monthOf(at), recipient, sender, referrer, builder];
 	};
 	return async (from: string | null): Promise<RefundSumsPage> => {
-		const [part = UNPAID, ...place] = (from ?? UNPAID).split("/");
+		const [first = UNPAID, ...place] = (from ?? UNPAID).split("/");
 		const lines: (readonly string[])[] = [];
 		let rows = 0;
-		for (const now of part === UNPAID ? [UNPAID, PAID] : [PAID]) {
-			let group: Group | null = null;
-			for await (const [at, row] of refunds.all(now === part ? place.join("/") : "")) {
-				const names = namesOf(row);
-				if (group !== null && !group.holds(names)) {
-					lines.push(...group.lines(now === UNPAID));
-					group = null;
-					if (lines.length >= PAGE_LINES || rows >= PAGE_ROWS) return { lines, next: `${now}/${at}` };
-				}
-				group ??= new Group(names);
-				group.add(names, row);
+		for (const part of first === UNPAID ? [UNPAID, PAID] : [PAID]) {
+			const sums = new Sums();
+			for await (const [at, row] of refunds.all(part === first ? place.join("/") : "")) {
+				if (rows === PAGE_ROWS) return { lines: [...lines, ...sums.lines()], next: `${part}/${at}` };
 				rows += 1;
 				if (rows % SLICE_ROWS === 0) await nextTurn();
+				// By each refund alone, so that none is lost or repeated if another comes or goes between
+				// two pages.
+				if (lackOf(row) > 0n === (part === UNPAID)) sums.add(namesOf(row), row);
 			}
-			lines.push(...(group?.lines(now === UNPAID) ?? []));
-			if (now === UNPAID && (lines.length >= PAGE_LINES || rows >= PAGE_ROWS)) return { lines, next: PAID };
+			lines.push(...sums.lines());
 		}
 		return { lines, next: null };
 	};
 }
 
-/**
- * A recipient's refunds of one month, which lie together in the table. If there are too many, the
- * next group continues, so that a combination may have several lines.
- */
-class Group {
-	readonly #month: string | undefined;
-	readonly #recipient: string | undefined;
-	readonly #sums = new Map<string, Sum>();
-	#rows = 0;
+/** Wei that were owed and not paid. */
+function lackOf(row: RefundRow): bigint {
+	const [owed, paid] = [BigInt(row.owed), BigInt(row.paid)];
+	return owed > paid ? owed - paid : 0n;
+}
 
-	constructor([month, recipient]: readonly string[]) {
-		this.#month = month;
-		this.#recipient = recipient;
-	}
-
-	/** Whether the next refund belongs to it. */
-	holds([month, recipient]: readonly string[]): boolean {
-		return this.#rows < PAGE_ROWS && month === this.#month && recipient === this.#recipient;
-	}
+/** Sums of refunds by their combinations. */
+class Sums {
+	readonly #sums = new Map<string, { refunds: number; owed: bigint; paid: bigint; unpaid: bigint }>();
 
 	add(names: readonly string[], row: RefundRow): void {
-		this.#rows += 1;
 		const key = JSON.stringify(names);
-		const sum = this.#sums.get(key) ?? { names, refunds: 0, owed: 0n, paid: 0n, unpaid: 0n };
-		const [owed, paid] = [BigInt(row.owed), BigInt(row.paid)];
+		const sum = this.#sums.get(key) ?? { refunds: 0, owed: 0n, paid: 0n, unpaid: 0n };
 		sum.refunds += 1;
-		sum.owed += owed;
-		sum.paid += paid;
-		if (owed > paid) sum.unpaid += owed - paid;
+		sum.owed += BigInt(row.owed);
+		sum.paid += BigInt(row.paid);
+		sum.unpaid += lackOf(row);
 		this.#sums.set(key, sum);
 	}
 
-	/** The lines with unpaid refunds, or the others. */
-	lines(isUnpaid: boolean): readonly (readonly string[])[] {
-		return [...this.#sums.values()]
-			.filter(({ unpaid }) => unpaid > 0n === isUnpaid)
-			.map(({ names, refunds, owed, paid, unpaid }) => [
-				...names,
+	/** The line that lacks most comes first. */
+	lines(): readonly (readonly string[])[] {
+		return [...this.#sums]
+			.sort(([, one], [, other]) => Number(other.unpaid - one.unpaid))
+			.map(([key, { refunds, owed, paid, unpaid }]) => [
+				...(JSON.parse(key) as readonly string[]),
 				...[refunds, owed, paid, unpaid].map(String),
 			]);
 	}
