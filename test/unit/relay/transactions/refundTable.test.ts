@@ -74,6 +74,30 @@ for (const engine of places.engines) {
 			assert.deepEqual([...new Set(rows.map(({ block }) => block))], [202, 201, 200]);
 		});
 
+		it("all refunds come once each, by recipient and latest first, from any place on", async (t) => {
+			const kv = await engine.open(await engine.newPlace());
+			t.after(() => kv.close());
+			const records = Array.from({ length: 9 }, (_, i) =>
+				refundedRecord(i, 100 + i, { recipient: i % 3 === 0 ? OTHER : RECIPIENT }),
+			);
+			// The last ones may still leave the chain; and one that is final is late to be forgotten in
+			// memory.
+			const live = [...records.slice(6), ...records.slice(2, 3)];
+			const { table } = await tableOn(kv, live);
+			await archive(kv, table, records.slice(0, 6));
+			const from = async (place?: string) => {
+				const found: (readonly [place: string, block: number])[] = [];
+				for await (const [at, { block }] of table.all(place)) found.push([at, block]);
+				return found;
+			};
+			const all = await from();
+			assert.deepEqual(
+				all.map(([, block]) => block),
+				[106, 103, 100, 108, 107, 105, 104, 102, 101],
+			);
+			for (const [i, [place]] of all.entries()) assert.deepEqual(await from(place), all.slice(i));
+		});
+
 		it("a part that is just full is the last one", async (t) => {
 			const kv = await engine.open(await engine.newPlace());
 			t.after(() => kv.close());
