@@ -1,5 +1,5 @@
-// Tests the operator's list of refunds as a route: its pages, its refusals, and a core that does not
-// answer.
+// Tests the operator's list of refunds as a route: its pages, its refusals, and a core that does
+// not answer.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
