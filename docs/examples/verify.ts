@@ -187,17 +187,25 @@ async function judge(
 	if (block === null) return cannotTell("the node does not have its block: ask another node");
 	const number = Number(mined.blockNumber);
 	const builder = `the builder of block ${number} (${block.miner})`;
+	const isOld = !MINED_STAGES.includes(ended.stage) || mined.blockHash !== ended.blockHash;
 	const [cancel] = ended.cancels;
-	if (cancel !== undefined) {
-		const why = `it is in block ${number}, though its ${cancel.by === "replacement" ? "replacement" : "cancel"} was acknowledged at block ${cancel.block} (${cancel.at})`;
-		// The relay knew that block, and acknowledged what was not possible any more.
-		return broken(why, number <= cancel.block ? "the relay" : builder);
-	}
-	if (!MINED_STAGES.includes(ended.stage) || mined.blockHash !== ended.blockHash)
-		return cannotTell(`it is in block ${number} now: get its receipt again`);
+	// After a cancel by address, another address may have submitted it again. Nothing revives the others.
+	if (cancel !== undefined && !(isOld && cancel.by === "address"))
+		return judgeCancel(cancel, { builder, number });
+	if (isOld) return cannotTell(`it is in block ${number} now: get its receipt again`);
 	if ((mined.status === "0x1") !== (ended.stage === "INCLUDED"))
 		return broken(`the receipt says ${ended.stage}, and the chain differs`, "the relay");
 	return judgeRefund(accepted, ended, { block, builder, index: Number(mined.transactionIndex) });
+}
+
+function judgeCancel(
+	{ by, at, block }: Ended["cancels"][number],
+	{ builder, number }: { readonly builder: string; readonly number: number },
+): Verdict {
+	const what = by === "replacement" ? "replacement" : "cancel";
+	const why = `it is in block ${number}, though its ${what} was acknowledged at block ${block} (${at})`;
+	// Its block may have been there before the cancel, or have come by a reorganisation.
+	return number > block ? broken(why, builder) : { verdict: "broken", why };
 }
 
 function judgeRefund(

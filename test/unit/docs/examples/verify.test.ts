@@ -155,7 +155,20 @@ const TABLE: readonly (readonly [
 		/cancel was acknowledged at block 6/,
 		BY_BUILDER,
 	],
-	["a cancel of what was in a block", receiptOf(cancelled(7)), {}, "broken", /at block 7/, "the relay"],
+	["a cancel of what was in a block", receiptOf(cancelled(7)), {}, "broken", /at block 7/],
+	[
+		"mined after a cancel by address",
+		receiptOf(cancelled(6, "address")),
+		{},
+		"broken",
+		/its cancel/,
+		BY_BUILDER,
+	],
+	[
+		"an old receipt of one that was cancelled by address, and may have been submitted again",
+		receiptOf({ ...unmined("CANCELLED"), ...cancelled(6, "address") }),
+		...([{}, UNKNOWN, /get its receipt again/] as const),
+	],
 	[
 		"mined though replaced",
 		receiptOf(cancelled(6, "replacement")),
