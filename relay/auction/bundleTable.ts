@@ -41,7 +41,7 @@ export type BlockChange = Partial<
 /** The fields of a record that are known when the bundle is accepted. */
 export type NewBundle = Pick<
 	BundleRecord,
-	"owner" | "client" | "hash" | "bidder" | "target" | "receivedAt" | "firstBlock" | "lastBlock"
+	"owner" | "client" | "hash" | "bidder" | "target" | "receivedAt" | "feedMs" | "firstBlock" | "lastBlock"
 > & {
 	/** Whether its simulation has ended. */
 	readonly isSimulated: boolean;

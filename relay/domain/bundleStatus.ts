@@ -136,6 +136,11 @@ export interface BundleRecord {
 	readonly target: string | null;
 	/** When it arrived, in ms since the epoch. */
 	readonly receivedAt: number;
+	/**
+	 * From the disclosure of its target to its arrival, in ms; null for a plain bundle, or if the
+	 * time of the disclosure is not known.
+	 */
+	readonly feedMs: number | null;
 	/** When its first simulation had ended; null if it was withdrawn before. */
 	simulatedAt: number | null;
 	firstBlock: number;

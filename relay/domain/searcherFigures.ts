@@ -1,9 +1,8 @@
 // A searcher's figures for one day, and the amounts that one bundle in one block adds to them.
 // Pure.
 
+import { dayOf } from "../../shared/days.ts";
 import type { BundleBlockStatus, BundleReason, BundleRecord, BundleStage } from "./bundleStatus.ts";
-
-const DAY_MS = 86_400_000;
 
 /**
  * One day's figures of an owner of bundles. A bundle counts once for each block that it was for.
@@ -19,6 +18,9 @@ export interface DayFigures {
 	landed: number;
 	/** Replaced or cancelled by their owner. */
 	withdrawn: number;
+	/** Bids for which the time from the feed is known, and the sum of these times, in ms. */
+	timed: number;
+	feedMs: number;
 	/** Wei that landed bids brought by transfers, as far as the node could tell. */
 	paid: bigint;
 	/** Bundles that did not land, by reason, or by stage if there is no reason; none is 0. */
@@ -26,28 +28,23 @@ export interface DayFigures {
 }
 
 export function noFigures(day: number): DayFigures {
-	return { day, bids: 0, bundles: 0, places: 0, landed: 0, withdrawn: 0, paid: 0n, lost: {} };
-}
-
-/** The day of a time in ms since the epoch. */
-export function dayOf(ms: number): number {
-	return Math.floor(ms / DAY_MS);
-}
-
-/** As `2026-01-31`. */
-export function dayText(day: number): string {
-	return new Date(day * DAY_MS).toISOString().slice(0, 10);
+	const counts = { bids: 0, bundles: 0, places: 0, landed: 0, withdrawn: 0, timed: 0, feedMs: 0 };
+	return { day, ...counts, paid: 0n, lost: {} };
 }
 
 /** Adds a bundle in a block with its current status (1), or removes it (-1) before that changes. */
 export function count(
 	figures: DayFigures,
-	{ target }: Pick<BundleRecord, "target">,
+	{ target, feedMs }: Pick<BundleRecord, "target" | "feedMs">,
 	{ stage, reason, placed, paid }: Pick<BundleBlockStatus, "stage" | "reason" | "placed" | "paid">,
 	by: 1 | -1,
 ): void {
 	if (target === null) figures.bundles += by;
 	else figures.bids += by;
+	if (feedMs !== null) {
+		figures.timed += by;
+		figures.feedMs += by * feedMs;
+	}
 	if (placed) figures.places += by;
 	switch (stage) {
 		case "INCLUDED":

@@ -4,11 +4,12 @@
 
 import { READ_SIGNATURE, type VerifySignature } from "../../shared/client.ts";
 import { isoTime } from "../../shared/clock.ts";
+import { dayOf, dayText } from "../../shared/days.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
-import { type DayFigures, dayText } from "../domain/searcherFigures.ts";
+import type { DayFigures } from "../domain/searcherFigures.ts";
 import type { SearcherMarket } from "../market/market.ts";
 import { bundleReader } from "./bundleReaders.ts";
 import type { VerifyRead } from "./readSignatures.ts";
@@ -80,8 +81,25 @@ export function bundleRow(record: BundleRecord): unknown {
 }
 
 /** One day of an owner's figures. */
-export function dayView({ day, paid, lost, ...counts }: DayFigures): unknown {
-	return { day: dayText(day), ...counts, paid: `${paid}`, lost };
+export function dayView({ day, paid, lost, timed, feedMs, ...counts }: DayFigures): object {
+	const feedToBidMs = timed === 0 ? null : Math.round(feedMs / timed);
+	return { day: dayText(day), ...counts, paid: `${paid}`, lost, feedToBidMs };
+}
+
+/**
+ * The owner's bundles in their blocks, the last block first, by day; `records` the newest first. At
+ * most `most`.
+ */
+export function blockRows(records: readonly BundleRecord[], most: number): ReadonlyMap<number, object[]> {
+	const rows = records.flatMap((record) => record.blocks.map((status) => ({ record, status })));
+	const byDay = new Map<number, object[]>();
+	for (const { record, status } of rows.sort((a, b) => b.status.block - a.status.block).slice(0, most)) {
+		const { hash: bundleHash, target, feedMs: feedToBidMs } = record;
+		const day = dayOf(status.since);
+		const row = { bundleHash, target, ...stageFields(status), feedToBidMs };
+		byDay.set(day, [...(byDay.get(day) ?? []), row]);
+	}
+	return byDay;
 }
 
 function blockFields(status: BundleBlockStatus) {

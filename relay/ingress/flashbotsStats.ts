@@ -5,8 +5,9 @@
 // https://docs.rs/ethers-flashbots/0.15.0/ethers_flashbots/struct.BundleStats.html
 
 import { isoTime } from "../../shared/clock.ts";
+import { dayOf } from "../../shared/days.ts";
 import type { BundleDelivery, BundleRecord } from "../domain/bundleStatus.ts";
-import { type DayFigures, dayOf } from "../domain/searcherFigures.ts";
+import type { DayFigures } from "../domain/searcherFigures.ts";
 
 /** The common fields of both versions for a bundle that its owner did not send for that block. */
 const UNKNOWN = {

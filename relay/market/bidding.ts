@@ -63,7 +63,7 @@ interface BiddingMarket {
 /** Accepts or rejects bids. */
 export class Bidding {
 	readonly #options: Pick<MarketOptions, "rules" | "bidding">;
-	readonly #dependencies: Pick<MarketDependencies, "tip" | "clock" | "blobProofs">;
+	readonly #dependencies: Pick<MarketDependencies, "tip" | "clock" | "blobProofs" | "transactions">;
 	readonly #market: BiddingMarket;
 	#seq = 0;
 
@@ -179,7 +179,9 @@ export class Bidding {
 		const hash = bundleHash([target, backrun.hash]);
 		const firstBlock = Math.min(range.first, ...same.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...same.map((bid) => bid.lastBlock));
-		const about = { owner, client: network, hash, bidder, target, receivedAt: entry.receivedAt };
+		const { receivedAt } = entry;
+		const feedMs = this.#feedMs(target, receivedAt);
+		const about = { owner, client: network, hash, bidder, target, receivedAt, feedMs };
 		const record = table.open({ ...about, firstBlock, lastBlock, isSimulated: true });
 		const lastCheck = { basis, result: "passed" } as const;
 		const found = { lastCheck, refundIsToNew, value, claimed: value };
@@ -211,6 +213,13 @@ export class Bidding {
 		return { outcome: "accepted", hash };
 	}
 
+	/** From the last disclosure of the target to `at`; null if it is not known. */
+	#feedMs(target: string, at: number): number | null {
+		const events = this.#dependencies.transactions.records.get(target)?.record.events;
+		const shared = events?.findLast(({ type }) => type === "shared");
+		return shared === undefined ? null : Math.max(0, at - shared.at);
+	}
+
 	/**
 	 * The outcome of a bid that was replaced or cancelled before it was accepted. A live identical
 	 * bid keeps its status.
@@ -227,6 +236,7 @@ export class Bidding {
 			bidder,
 			target,
 			receivedAt: entry.receivedAt,
+			feedMs: this.#feedMs(target, entry.receivedAt),
 			firstBlock: range.first,
 			lastBlock: range.last,
 			isSimulated: bid !== null,

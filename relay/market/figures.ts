@@ -3,13 +3,14 @@
 // bundle that is open when the relay stops stays counted, but gets no outcome any more.
 
 import type { Background } from "../../shared/background.ts";
+import { dayOf } from "../../shared/days.ts";
 import type { DamagedEntries } from "../../shared/kv/damagedEntries.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { MultiMap } from "../../shared/multiMap.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
-import { count, type DayFigures, dayOf, noFigures } from "../domain/searcherFigures.ts";
+import { count, type DayFigures, noFigures } from "../domain/searcherFigures.ts";
 import { SEARCHER_DAY } from "../domain/storeKeys.ts";
 
 export interface FiguresOptions {

@@ -364,6 +364,7 @@ export class PlainBundles {
 			bidder: null,
 			target: null,
 			receivedAt: entry.receivedAt,
+			feedMs: null,
 			firstBlock,
 			lastBlock,
 			isSimulated: result.verdict.kind === "passes" || result.verdict.kind === "fails",

@@ -123,6 +123,7 @@ export class SearcherView {
 		}));
 		return [
 			...["service_bundles", "service_searcherStats"].map((method) => [method, []] as const),
+			["service_searcherStats", [{ byBlock: 500 }]],
 			...["flashbots_getUserStats", "flashbots_getUserStatsV2"].map((method) => [method, []] as const),
 			...["flashbots_getBundleStats", "flashbots_getBundleStatsV2"].flatMap((method) =>
 				inBlocks.map((bundle) => [method, [bundle]] as const),
@@ -165,7 +166,7 @@ export class SearcherView {
 		return text
 			.replaceAll(/"(at|\w+at|day|timestamp|rpc_timestamp|blocktimestamp)":"[^"]*"/g, '"$1":"TIME"')
 			.replaceAll(/fee recipient 0x[0-9a-f]{40}/g, "fee recipient SOMEBODY")
-			.replaceAll(/"ms":\d+/g, '"ms":0')
+			.replaceAll(/"(ms|feedtobidms)":\d+/g, '"$1":0')
 			.replaceAll(/"blocktimestamp":\d+/g, '"blocktimestamp":0')
 			.replaceAll(/"effectivegasprice":"0x[0-9a-f]+"/g, '"effectivegasprice":"PRICE"')
 			.replaceAll(/"(blockhash|result|stateroot)":"0x[0-9a-f]{64}"/g, '"$1":"HASH"')

@@ -8,7 +8,7 @@ import { exactObject, hash, quantity } from "../../../shared/jsonrpc/method.ts";
 import { type BundleReader, isKeys } from "../../domain/bundleStatus.ts";
 import { bundleReader } from "../bundleReaders.ts";
 import type { OwnerContext } from "../bundleRequests.ts";
-import { bundleRow, dayView } from "../bundleViews.ts";
+import { blockRows, bundleRow, dayView } from "../bundleViews.ts";
 import { bundleStats, bundleStatsV2, userFigures, userStats, userStatsV2 } from "../flashbotsStats.ts";
 import { type CoreNeeds, coreMethod } from "../methodDependencies.ts";
 
@@ -16,16 +16,31 @@ const MAX_BUNDLES = 500;
 const MAX_DAYS = 1_000;
 
 /** The parameter that limits the entries of a page. */
-function limitOf(most: number, usual: number) {
-	const error = `expected a whole number from 1 to ${most}`;
-	return z.int({ error }).min(1, { error }).max(most, { error }).default(usual);
+function limitOf(most: number, usual: number, least = 1) {
+	const error = `expected a whole number from ${least} to ${most}`;
+	return z.int({ error }).min(least, { error }).max(most, { error }).default(usual);
 }
 
 const PAGE = "expected {limit, before}";
-const DAYS = "expected {limit}";
+const DAYS = "expected {limit, byBlock}";
+/** Bundles in their blocks, in all days of one answer. */
+const MAX_ROWS = 500;
 
 const wei = z.string().describe("wei as decimal text");
 const time = z.string().describe("ISO 8601");
+
+/** Fields of a bundle in one of its blocks. */
+const inBlock = {
+	blockNumber: z.number(),
+	stage: z.string(),
+	reason: z.string().nullable(),
+	bid: wei.nullable(),
+	paid: wei.nullable(),
+	blockHash: z.string().nullable(),
+	at: time,
+};
+const target = z.string().nullable().describe("null for a plain bundle");
+const feedToBidMs = z.number().nullable().describe("from the disclosure of the target to the bid, in ms");
 
 /**
  * The reader of the request. Throws RpcError for a bad signature, and for an unsigned client of a
@@ -55,15 +70,9 @@ export const service_bundles = coreMethod({
 	result: z.array(
 		z.object({
 			bundleHash: z.string(),
-			target: z.string().nullable().describe("null for a plain bundle"),
+			target,
 			receivedAt: time,
-			blockNumber: z.number(),
-			stage: z.string(),
-			reason: z.string().nullable(),
-			bid: wei.nullable(),
-			paid: wei.nullable(),
-			blockHash: z.string().nullable(),
-			at: time,
+			...inBlock,
 		}),
 	),
 	weight: 10,
@@ -87,9 +96,12 @@ export const service_searcherStats = coreMethod({
 	params: [
 		{
 			name: "page",
-			schema: exactObject({ limit: limitOf(MAX_DAYS, 31) }, DAYS)
+			schema: exactObject(
+				{ limit: limitOf(MAX_DAYS, 31), byBlock: limitOf(MAX_ROWS, 0, 0) },
+				DAYS,
+			)
 				.optional()
-				.describe("limit: how many days at most"),
+				.describe("limit: how many days at most; byBlock: how many bundles in their blocks"),
 		},
 	],
 	result: z
@@ -103,13 +115,22 @@ export const service_searcherStats = coreMethod({
 				withdrawn: z.number().describe("replaced or cancelled by you"),
 				paid: wei,
 				lost: z.record(z.string(), z.number()).describe("how many by stage, or by reason where there is one"),
+				feedToBidMs: feedToBidMs.describe("mean, of the bids of which it is known"),
+				byBlock: z
+					.array(z.object({ bundleHash: z.string(), target, ...inBlock, feedToBidMs }))
+					.optional()
+					.describe("if asked for: those that the relay still has, the last block first"),
 			}),
 		)
 		.describe("days with bundles, the last one first"),
 	weight: 10,
 	handle([page], context, needs) {
-		const { limit } = page ?? { limit: 31 };
-		return needs.bundles.figuresOf(readerHere(context, needs)).slice(0, limit).map(dayView);
+		const { limit, byBlock } = page ?? { limit: 31, byBlock: 0 };
+		const reader = readerHere(context, needs);
+		const days = needs.bundles.figuresOf(reader).slice(0, limit);
+		if (byBlock === 0) return days.map(dayView);
+		const rows = blockRows(needs.bundles.bundles(reader, MAX_ROWS, null) ?? [], byBlock);
+		return days.map((one) => ({ ...dayView(one), byBlock: rows.get(one.day) ?? [] }));
 	},
 });
 

@@ -156,7 +156,12 @@ test("the list comes in pages; what is wrong with one is said", async () => {
 		["service_bundles", { after: all[0] }, "-32602 invalid params: page.after: unknown key"],
 		["service_bundles", 5, "-32602 invalid params: page: expected {limit, before}"],
 		["service_searcherStats", { limit: 1_001 }, `${limit} 1000`],
-		["service_searcherStats", [], "-32602 invalid params: page: expected {limit}"],
+		["service_searcherStats", [], "-32602 invalid params: page: expected {limit, byBlock}"],
+		[
+			"service_searcherStats",
+			{ byBlock: 501 },
+			"-32602 invalid params: page.byBlock: expected a whole number from 0 to 500",
+		],
 	] as const) {
 		await assert.rejects(fixture.call(method, [page], who), new Error(error));
 	}

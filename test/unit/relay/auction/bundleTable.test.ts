@@ -26,7 +26,7 @@ function startTable(limits: BundleTableOptions = TABLE_LIMITS) {
 		target: string | null = null,
 	): BundleRecord => {
 		const about = { owner, client, hash, bidder: null, target, firstBlock: 7, lastBlock: 7 };
-		return table.open({ ...about, receivedAt: clock.now(), isSimulated });
+		return table.open({ ...about, feedMs: null, receivedAt: clock.now(), isSimulated });
 	};
 	const list = (owner = "me") => table.bundles(owner).map(({ hash }) => hash);
 	return { clock, table, open, list, counted, reported };

@@ -3,13 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleReason, BundleStage } from "../../../../relay/domain/bundleStatus.ts";
-import {
-	count,
-	dayOf,
-	dayText,
-	noFigures,
-	settledFigures,
-} from "../../../../relay/domain/searcherFigures.ts";
+import { count, noFigures, settledFigures } from "../../../../relay/domain/searcherFigures.ts";
+import { dayOf, dayText } from "../../../../shared/days.ts";
 
 const TARGET = `0x${"0b".repeat(32)}`;
 /** Stage, reason, whether builders had it, wei paid; what it adds beside one bid. */
@@ -32,14 +27,15 @@ for (const [stage, reason, placed, paid, adds] of CASES) {
 	const name = [stage, reason, placed ? "with a place" : "", paid].filter(Boolean).join(" ");
 	test(`a bundle that is ${name}`, () => {
 		const status = { stage, reason, placed, paid };
-		for (const [target, one] of [
-			[TARGET, { bids: 1 }],
-			[null, { bundles: 1 }],
+		for (const [target, feedMs, one] of [
+			[TARGET, 40, { bids: 1, timed: 1, feedMs: 40 }],
+			[TARGET, null, { bids: 1 }],
+			[null, null, { bundles: 1 }],
 		] as const) {
 			const figures = noFigures(3);
-			count(figures, { target }, status, 1);
+			count(figures, { target, feedMs }, status, 1);
 			assert.deepEqual(figures, { ...noFigures(3), ...one, ...adds });
-			count(figures, { target }, status, -1);
+			count(figures, { target, feedMs }, status, -1);
 			assert.deepEqual(figures, noFigures(3));
 		}
 	});
@@ -48,7 +44,7 @@ for (const [stage, reason, placed, paid, adds] of CASES) {
 test("a reason that comes twice counts twice", () => {
 	const figures = noFigures(3);
 	const status = { stage: "DROPPED", reason: "invalid", placed: false, paid: null } as const;
-	for (let i = 0; i < 2; i += 1) count(figures, { target: TARGET }, status, 1);
+	for (let i = 0; i < 2; i += 1) count(figures, { target: TARGET, feedMs: null }, status, 1);
 	assert.deepEqual(figures.lost, { invalid: 2 });
 });
 
@@ -69,7 +65,7 @@ test("settled figures are those of blocks that have arrived, and leave the other
 	});
 	const record = {
 		...{ owner: "me", client: "me", hash: "a", bidder: null, target: TARGET, receivedAt: since },
-		...{ simulatedAt: null, firstBlock: 7, lastBlock: 9 },
+		...{ feedMs: null, simulatedAt: null, firstBlock: 7, lastBlock: 9 },
 		blocks: [at(7, "LOST"), at(8, "CANCELLED"), at(9, "ACCEPTED", 1)],
 	};
 	const days = [noFigures(dayOf(since) + 1), noFigures(dayOf(since))];

@@ -44,6 +44,7 @@ const record: BundleRecord = {
 	bidder: null,
 	target: TARGET,
 	receivedAt: AT,
+	feedMs: 40,
 	simulatedAt: AT + 2,
 	firstBlock: 7,
 	lastBlock: 8,

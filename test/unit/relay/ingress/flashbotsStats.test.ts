@@ -35,6 +35,7 @@ const record: BundleRecord = {
 		bidder: null,
 		target: "0x",
 		receivedAt: AT,
+		feedMs: 40,
 		simulatedAt: AT + 4,
 	},
 	...{ firstBlock: 7, lastBlock: 8, blocks: [status] },

@@ -41,7 +41,7 @@ function startFigures(limits = FIGURES_LIMITS, disk = new FakeDisk()) {
 
 function recordOf(owner: string, client: string): BundleRecord {
 	return {
-		...{ owner, client, hash: "0x", bidder: null, target: "0x", receivedAt: 0, simulatedAt: 0 },
+		...{ owner, client, hash: "0x", bidder: null, target: "0x", receivedAt: 0, feedMs: 4, simulatedAt: 0 },
 		...{ firstBlock: 1, lastBlock: 1, blocks: [] },
 	};
 }
@@ -75,6 +75,7 @@ test("each owner has its own days, the last one first, and the same after a rest
 	const [today] = next.figures.of(mine);
 	assert.deepEqual(today, {
 		...{ day: 10, bids: 4, bundles: 0, places: 1, landed: 1, withdrawn: 0 },
+		...{ timed: 4, feedMs: 16 },
 		...{ paid: 10n ** 20n, lost: { NOT_PLACED: 1 } },
 	});
 });
