@@ -26,6 +26,7 @@ import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { Pages } from "../shared/pages/pages.ts";
 import { ProcessFigures } from "../shared/processFigures.ts";
 import { NO_TRACES, type Traces } from "../shared/tracing/traces.ts";
+import { type ServiceState, Uptime } from "../shared/uptime.ts";
 import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
@@ -213,6 +214,11 @@ async function connect(
 	});
 	const ofProcess = new ProcessFigures({ clock });
 	const figures = new History({ ...ofProcess.figures, ...boostFigures(registry) }, { clock });
+	const { relay, fallback } = upstreams;
+	const look = (): ServiceState =>
+		!relay.breaker.isUnavailable ? "u" : (fallback?.breaker.isUnavailable ?? true) ? "d" : "f";
+	const uptime = new Uptime({ kv, look, clock, log: log.child("uptime") });
+	for (const one of [relay, fallback]) one?.breaker.onChange(() => uptime.note(look()));
 	const servers = createServers(config, {
 		...parts,
 		reconciler,
@@ -229,6 +235,7 @@ async function connect(
 		pages,
 		others,
 		store: kv,
+		uptime,
 		homes,
 		chainId,
 		fork: () => chainTime.forkIn(slots.ms),
@@ -248,6 +255,7 @@ async function connect(
 		...(upstreams.fallback === null ? [] : [blobProofs]),
 		pool.component,
 		onStop("work", () => background.join()),
+		uptime,
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
 		chainTime.follow(slots, { chain: ours, background, clock }),
 		clientTrust,

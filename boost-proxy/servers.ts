@@ -16,6 +16,7 @@ import { checkRunner, guardedMetricsRoute, openMetricsRoute, opsRoutes } from ".
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route, RouteRequest } from "../shared/http/routes.ts";
 import { createHttpServer, drainServers, type HttpServer, startListening } from "../shared/http/server.ts";
+import { serviceRoute } from "../shared/http/serviceRoute.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import { UnreadBytes } from "../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../shared/http/websocket.ts";
@@ -26,6 +27,7 @@ import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { Pages } from "../shared/pages/pages.ts";
 import type { Traces } from "../shared/tracing/traces.ts";
+import type { Uptime } from "../shared/uptime.ts";
 import type { Build } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { loopAnswer, withVia } from "./domain/loops.ts";
@@ -87,6 +89,8 @@ export interface ServersModules {
 	readonly pages: Pages;
 	readonly others: OtherBoosts;
 	readonly store: Pick<SharedStore, "trouble">;
+	/** The service by quarter of an hour. */
+	readonly uptime: Uptime;
 	/** Null without a database. */
 	readonly homes: Instances | null;
 }
@@ -232,6 +236,7 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 	const routes: readonly Route[] = [
 		status,
 		journal,
+		...(config.PUBLIC_STATS ? [serviceRoute(modules.uptime, clock)] : []),
 		...operatorRoutes(
 			{ adminToken: config.ADMIN_TOKEN, metricsToken: config.METRICS_TOKEN },
 			{

@@ -193,6 +193,7 @@ export class BlockLoop {
 			? [...records.entries()].map(({ record }) => record.hash)
 			: [...standing.keys()];
 		let found = await inclusions.inclusions(hashes, head);
+		const coinbases = new Map(update.applied.map(({ hash, miner }) => [hash, miner]));
 		const isNew = (i: number) => !this.#awaitingReceipt.has(hashes[i] ?? "");
 		const isMissing = (at: FoundInclusion) => at === "unfollowed" || (at === null && !update.gap);
 		for (let left = RECEIPT_TRIES; left > 0; left--) {
@@ -209,8 +210,10 @@ export class BlockLoop {
 			if (entry === undefined || isFollowed) this.#awaitingReceipt.delete(hash);
 			if (entry === undefined) return;
 			const { block } = entry.record;
-			if (isFollowed) transactions.included(entry, at);
-			else if (isMissing(at)) this.#awaitReceipt(hash, standing.get(hash) ?? block ?? head, head);
+			if (isFollowed) {
+				const coinbase = coinbases.get(at.blockHash);
+				transactions.included(entry, coinbase === undefined ? at : { ...at, coinbase });
+			} else if (isMissing(at)) this.#awaitReceipt(hash, standing.get(hash) ?? block ?? head, head);
 			// It was recorded as mined but is in no block any more.
 			else if (isMined(entry.record.stage)) transactions.reorged(entry);
 		});

@@ -197,6 +197,7 @@ export const RELAY_SETTINGS = {
 	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
+	PUBLIC_STATS: SERVER_ROWS.PUBLIC_STATS,
 	ADMIN_TOKEN: adminTokenRow(
 		"bearer token for GET /operator, /operator/refunds.csv and /admin/state; without it they are not served",
 	),

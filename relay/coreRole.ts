@@ -124,11 +124,13 @@ function coreComponents(
 		canaries,
 		blockLoop,
 		history,
+		uptime,
 	} = modules;
 	return [
 		onStop("store", () => kv.close()),
 		blobProofs,
 		work,
+		uptime,
 		onStop("records", () => transactions.keeper.flush(true)),
 		onStop("builders", () => fanout.close()),
 		{

@@ -12,6 +12,7 @@ import { History } from "../shared/history.ts";
 import { DamagedEntries } from "../shared/kv/damagedEntries.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Logger } from "../shared/log.ts";
+import { Uptime } from "../shared/uptime.ts";
 import { BID_LIMITS } from "./auction/bids.ts";
 import { TABLE_LIMITS } from "./auction/bundleTable.ts";
 import { partialPendingTransaction } from "./auction/feed.ts";
@@ -51,7 +52,7 @@ import { countsBlocks, countsDeliveries, countsLanded, countsRecords } from "./m
 import type { CoreModules, EdgeModules } from "./modules.ts";
 import { coreState, type LastWrite, StageCounts } from "./operatorState.ts";
 import { Pipeline } from "./pipeline.ts";
-import { coreChecks } from "./readiness.ts";
+import { coreChecks, maxHeadAge, readinessChecks } from "./readiness.ts";
 import { SenderRunner } from "./senderRunner.ts";
 import { receivedByFrames } from "./simulation/engines/traces.ts";
 import { LearntAbilities } from "./simulation/nodeAbilities.ts";
@@ -303,6 +304,16 @@ export async function makeCore(
 		prepare: async () => void (await stageCounts.count()),
 	});
 	const check = coreChecks({ kv, transactions, deliveries });
+	const readiness = readinessChecks(maxHeadAge(config, slots), edge, null);
+	const uptime = new Uptime({
+		kv,
+		async look() {
+			const results = await Promise.all(readiness.map((one) => one.check()));
+			return results.every(({ ok }) => ok) ? "u" : "d";
+		},
+		clock,
+		log: log.child("uptime"),
+	});
 	const verifyRead = readVerifier({ chainId: rules.chainId, name: config.PUBLIC_URL?.host ?? null, clock });
 	const { receiptOf, signer: receiptSigner } = signedReceipts(
 		{
@@ -374,7 +385,7 @@ export async function makeCore(
 			canaries,
 			blockLoop,
 		},
-		...{ receipts, edges, decides, history },
+		...{ receipts, edges, decides, history, uptime },
 		routes: recordRoutes({
 			records: transactions,
 			bundles: market,
@@ -388,6 +399,7 @@ export async function makeCore(
 			streams: edge.streams,
 			history: sharedHistory,
 			maxLimit: HISTORY_PAGE,
+			stats: config.PUBLIC_STATS ? { table: transactions.stats, uptime, tip, clock } : null,
 		}),
 	};
 }

@@ -15,6 +15,7 @@ import type { SharedStore } from "../shared/kv/port.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { SyncWaits } from "../shared/syncWaits.ts";
 import type { Traces } from "../shared/tracing/traces.ts";
+import type { Uptime } from "../shared/uptime.ts";
 import type { BlockLoop } from "./blockLoop.ts";
 import type { Fanout } from "./broadcast/fanout.ts";
 import type { DeliveryHealth } from "./broadcast/health.ts";
@@ -93,6 +94,8 @@ export interface CoreModules {
 	readonly canaries: Canaries | null;
 	readonly blockLoop: BlockLoop;
 	readonly receipts: SyncWaits;
+	/** The service by quarter of an hour. */
+	readonly uptime: Uptime;
 	/** The connections of the other relays; null if no other relay can reach the store. */
 	readonly edges: EdgeServer | null;
 	/** Figures over time. */

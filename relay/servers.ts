@@ -144,6 +144,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			limiter,
 			charge: edge.charge,
 			recordRoutes: recordRoutesOf(
+				config.PUBLIC_STATS,
 				() => coreOf()?.routes ?? null,
 				async (request) => {
 					const link = await core.soon().catch(() => null);
@@ -225,5 +226,6 @@ export function serverOptionsOf(config: RelayConfig): PublicServerOptions {
 		maxBatch: config.MAX_BATCH,
 		rateLimitRps: config.RATE_LIMIT_RPS,
 		explorerUrl: config.EXPLORER_URL,
+		publicStats: config.PUBLIC_STATS,
 	};
 }

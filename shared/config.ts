@@ -326,6 +326,13 @@ export const SERVER_ROWS = {
 		"https://etherscan.io",
 		explorerUrl,
 	),
+	PUBLIC_STATS: row(
+		"whether GET /stats, /stats.json and /stats/service.json are served, to everybody",
+		"true or false",
+		"false",
+		flag,
+		"true",
+	),
 	TRUST_PROXY: numberRow(
 		"number of proxies in front whose X-Forwarded-For entry is trusted",
 		"a number",

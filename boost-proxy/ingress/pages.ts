@@ -22,7 +22,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
 export function boostPages(config: {
 	readonly ADMIN_TOKEN: string | undefined;
 	readonly EXPLORER_URL: string | undefined;
+	readonly PUBLIC_STATS: boolean;
 }): Pages {
 	const reasons = config.ADMIN_TOKEN === undefined ? null : TRIP_REASONS;
-	return createPages("boost", ENDPOINTS, reasons, config.EXPLORER_URL);
+	return createPages("boost", ENDPOINTS, reasons, config.EXPLORER_URL, config.PUBLIC_STATS);
 }

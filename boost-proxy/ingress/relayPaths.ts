@@ -9,6 +9,8 @@ const PATHS: readonly string[] = [
 	"/ws",
 	"/info",
 	"/totals",
+	"/stats",
+	"/stats.json",
 	"/tx/{hash}/events",
 	"/bundle/{hash}",
 	"/refunds/{address}",

@@ -1,8 +1,8 @@
 // Derives a builder's conduct towards the transactions of a day from their records. Pure.
 
+import { dayOf } from "../../shared/days.ts";
 import type { TxEvent } from "./events.ts";
 import { type Delivery, isMined, type LifeEvent, type TransactionRecord } from "./record.ts";
-import { dayOf } from "./searcherFigures.ts";
 
 /** The counts of a builder's conduct, in transactions. */
 export const CONDUCT_COUNTS = [

@@ -30,14 +30,21 @@ export interface RefundRow extends Pick<Refund, "payer" | "recipient" | "owed" |
  */
 export function refundRowOf(record: TransactionRecord): RefundRow | null {
 	const included = inclusionOf(record);
-	const refunded = record.events.findLast((event): event is Of<"refunded"> => event.type === "refunded");
-	if (included === null || refunded === undefined) return null;
-	if (record.events.lastIndexOf(refunded) < record.events.lastIndexOf(included)) return null;
+	const refunded = refundOf(record);
+	if (included === null || refunded === null) return null;
 	const { payer, recipient, owed, paid } = refunded;
 	const { block, blockHash, at } = included;
 	const { referrer } = termsOf(record.owners);
 	const row = { block, blockHash, hash: record.hash, sender: record.from, recipient, payer, owed, paid, at };
 	return referrer === null ? row : { ...row, referrer };
+}
+
+/** The refund in the block that contains it now, if there is one. */
+export function refundOf(record: TransactionRecord): Of<"refunded"> | null {
+	const included = inclusionOf(record);
+	const refunded = record.events.findLast((event): event is Of<"refunded"> => event.type === "refunded");
+	if (included === null || refunded === undefined) return null;
+	return record.events.lastIndexOf(refunded) < record.events.lastIndexOf(included) ? null : refunded;
 }
 
 /** The addresses that may query a refund: the transaction's sender, and the refund's recipient. */
@@ -66,7 +73,8 @@ export function countedOf(record: TransactionRecord): Counted | null {
 	return { at: included.at, transactions: isProtected ? 1 : 0, refunded: BigInt(record.refund) };
 }
 
-function inclusionOf({ stage, events }: TransactionRecord): Of<"included"> | null {
+/** The event of its present block; null if it is in none. */
+export function inclusionOf({ stage, events }: TransactionRecord): Of<"included"> | null {
 	if (!isMined(stage)) return null;
 	return events.findLast((event): event is Of<"included"> => event.type === "included") ?? null;
 }

@@ -20,6 +20,8 @@ export const [REFUND, REFUND_HOUR] = ["f/", "h/"];
 export const SEARCHER_DAY = "d/";
 /** A builder's conduct, by day and builder. */
 export const BUILDER_DAY = "b/";
+/** The public statistics of a day. */
+export const STATS_DAY = "y/";
 /** Precedes the key of an entry that is damaged, or that lacks another entry which was lost. */
 export const ASIDE = "z/";
 /** Bidders' payments in a block. */
@@ -28,5 +30,6 @@ export const PAYMENTS = "c/";
 // Single entries.
 export const PROBE = "m/probe";
 export const REFUNDS_SINCE = "m/refunds-since";
+export const STATS_SINCE = "m/stats-since";
 export const CHAIN = "m/chain";
 export const SIGNING_KEY = "m/signing-key";

@@ -1,8 +1,8 @@
 // The builders' conduct as the operator reads it: as JSON in /admin/state, and as CSV.
 
+import { dayText } from "../../shared/days.ts";
 import { addConduct, CONDUCT_COUNTS, type Conduct, type ConductCount, noConduct } from "../domain/conduct.ts";
 import { type Finding, findingsOf } from "../domain/conductFindings.ts";
-import { dayText } from "../domain/searcherFigures.ts";
 
 /** A builder's conduct on one day, or in all, as JSON. */
 export interface ConductView extends Readonly<Record<ConductCount, number>> {

@@ -155,6 +155,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		ENDPOINTS_TO_CHOOSE,
 		adminToken === undefined ? null : {},
 		options.explorerUrl,
+		options.publicStats,
 	);
 	const main = createHttpServer(
 		{

@@ -20,6 +20,7 @@ import type { Transactions } from "../transactions/transactions.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
 import { HISTORY_PATHS, type HistoryRouteDependencies, historyRoutes } from "./mevShareHistory.ts";
 import { REFUNDS_WEIGHT, type RefundRouteDependencies, refundsRoute, totalsRoute } from "./refundViews.ts";
+import { STATS_PATHS, type StatsRouteDependencies, statsRoutes } from "./statsViews.ts";
 
 export interface RecordRouteDependencies
 	extends BundleRouteDependencies,
@@ -27,6 +28,8 @@ export interface RecordRouteDependencies
 		TransactionEventsDependencies,
 		HistoryRouteDependencies {
 	readonly views: RecordViews;
+	/** The public statistics; null if they are not served. */
+	readonly stats: StatsRouteDependencies | null;
 }
 
 /** The routes of transactions, bundles and refunds. */
@@ -46,6 +49,7 @@ export function recordRoutes(dependencies: RecordRouteDependencies): readonly Ro
 		bundleRoute(dependencies),
 		refundsRoute(dependencies),
 		totalsRoute(dependencies),
+		...(dependencies.stats === null ? [] : statsRoutes(dependencies.stats)),
 		...historyRoutes(dependencies),
 	];
 }
@@ -60,14 +64,18 @@ const RECORD_PATHS: readonly Pick<Route, "path" | "weight">[] = [
 	...HISTORY_PATHS,
 ];
 
-/** These routes on a relay that may or may not be the core. */
+/**
+ * These routes on a relay that may or may not be the core. `hasStats`: whether the public
+ * statistics are served.
+ */
 export function recordRoutesOf(
+	hasStats: boolean,
 	/** Null while this process is not the core. */
 	local: () => readonly Route[] | null,
 	/** Asks the core. */
 	ask: (request: RouteRequest) => Promise<HttpAnswer>,
 ): readonly Route[] {
-	return RECORD_PATHS.map((one) => ({
+	return [...RECORD_PATHS, ...(hasStats ? STATS_PATHS : [])].map((one) => ({
 		...one,
 		handle(request) {
 			const route = local()?.find(({ path }) => path === one.path);

@@ -42,6 +42,8 @@ export interface PublicServerOptions {
 	readonly maxBatch: number;
 	readonly rateLimitRps: number;
 	readonly explorerUrl: string | undefined;
+	/** Whether the public statistics are served. */
+	readonly publicStats: boolean;
 }
 
 interface WaitingDependencies {
@@ -142,7 +144,13 @@ export class WaitingServers {
 		const dispatcher = createDispatcher({ maxBatch }, { methods: new Map(), limiter, clock, log });
 		const post = rpcOverHttp({ dispatcher, limiter, unavailable: () => NOT_READY });
 		const node = { name: "node", check: () => ({ ok: false, reason: this.#reason }) as const };
-		const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null, this.#options.explorerUrl);
+		const pages = createPages(
+			"relay",
+			ENDPOINTS_TO_CHOOSE,
+			null,
+			this.#options.explorerUrl,
+			this.#options.publicStats,
+		);
 		const common = {
 			...connections,
 			host,

@@ -24,7 +24,7 @@ export interface RecordKeeperDependencies {
 }
 
 /** A table with a part that is final once the records are archived. */
-interface FinalTable {
+export interface FinalTable {
 	/** The changes to write when these records are archived. Call `done` once they are on disk. */
 	settling(records: readonly TransactionRecord[]): {
 		readonly changes: readonly Change[];

@@ -9,6 +9,7 @@ import { prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import { type Counted, countedOf, partiesOf, type RefundRow, refundRowOf } from "../domain/refundRow.ts";
 import { REFUND, REFUND_HOUR, REFUNDS_SINCE } from "../domain/storeKeys.ts";
+import type { FinalTable } from "./recordKeeper.ts";
 import type { TransactionRecords } from "./records.ts";
 
 /** A part of an address's refunds. */
@@ -49,7 +50,7 @@ export const PAGE_ROWS = 1_000;
 const NOTHING: Sums = { transactions: 0, refunded: 0n };
 
 /** Returns the refunds of an address, and the totals of all refunds. */
-export class RefundTable {
+export class RefundTable implements FinalTable {
 	readonly #dependencies: RefundTableDependencies;
 	/** Final sums, by the number of their hour. */
 	readonly #hours = new Map<number, Sums>();
@@ -86,11 +87,7 @@ export class RefundTable {
 		return this.#since;
 	}
 
-	/** The changes to write when these records are archived. Call `done` once they are on disk. */
-	settling(records: readonly TransactionRecord[]): {
-		readonly changes: readonly Change[];
-		readonly done: () => void;
-	} {
+	settling(records: readonly TransactionRecord[]): ReturnType<FinalTable["settling"]> {
 		const fresh = records.filter((record) => !this.#written.has(record));
 		const hours = new Map<number, Sums>();
 		for (const record of fresh) {
@@ -173,6 +170,12 @@ export class RefundTable {
 			if (place.startsWith(row.recipient)) yield [place, row];
 		}
 		yield* live.slice(next);
+	}
+
+	/** The final sums of a day, in days since the epoch, UTC. */
+	finalDay(day: number): Sums {
+		const hours = Array.from({ length: DAY_HOURS }, (_, i) => this.#hours.get(day * DAY_HOURS + i));
+		return hours.reduce<Sums>((sums, hour) => (hour === undefined ? sums : plus(sums, hour)), NOTHING);
 	}
 
 	/** The totals up to `now`, in ms since the epoch. */

@@ -31,6 +31,7 @@ import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
 import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
 import { RefundTable } from "./refundTable.ts";
+import { StatsTable } from "./statsTable.ts";
 
 export interface TransactionsOptions extends Lifetime {
 	/** Most bytes of pending transactions. */
@@ -85,6 +86,8 @@ export class Transactions {
 	readonly refunds: RefundTable;
 	/** The builders' conduct by day. */
 	readonly conduct: ConductTable;
+	/** The public statistics of each day. */
+	readonly stats: StatsTable;
 	readonly #lifetime: Lifetime;
 	readonly #timeToStore: () => number;
 	readonly #pool: Pool;
@@ -116,10 +119,11 @@ export class Transactions {
 		this.#timeToStore = timeToStore;
 		const refunds = new RefundTable({ kv, damaged, records });
 		this.refunds = refunds;
+		this.stats = new StatsTable({ kv, damaged, refunds, broadcaster });
 		const builtBy = broadcaster.builtBy.bind(broadcaster);
 		const conduct = new ConductTable({ kv, damaged, records, clock, builtBy, canary: options.canary });
 		this.conduct = conduct;
-		const tables = [refunds, conduct];
+		const tables = [refunds, this.stats, conduct];
 		this.keeper = new RecordKeeper({ pool, records, disk, tables, turns, timeToStore, clock, background });
 		const packer = this.#packer;
 		this.disclosures = new Disclosures({ pool, records, clock });
@@ -185,7 +189,8 @@ export class Transactions {
 			if (isLive(entry.record.stage)) pooled.push(this.#pooled(entry, true));
 		}
 		for (const entry of this.#pool.restore(pooled)) this.#nonceIsTaken(entry);
-		this.#disk.writeLater(await this.refunds.load(this.#timeToStore()));
+		for (const table of [this.refunds, this.stats])
+			this.#disk.writeLater(await table.load(this.#timeToStore()));
 		await this.conduct.load();
 	}
 
@@ -368,7 +373,8 @@ export class Transactions {
 
 	/** It was mined. */
 	included({ record, transaction }: RecordEntry, inclusion: Inclusion): void {
-		const { hash, block, blockHash, index, reverted, coinbase } = inclusion;
+		const { hash, ...place } = inclusion;
+		const { block, blockHash } = place;
 		const { from, nonce } = transaction.tx;
 		const pooled = this.#pool.get(hash);
 		// It is being resubmitted: the account check after its write will find that it was mined.
@@ -380,8 +386,7 @@ export class Transactions {
 			// It moved to another block, by a reorganisation that was not seen.
 			this.#leftBlock(record);
 		}
-		const at = this.#now();
-		this.#records.emit(hash, { type: "included", at, block, blockHash, index, reverted, coinbase });
+		this.#records.emit(hash, Object.assign({ type: "included", at: this.#now() } as const, place));
 	}
 
 	/**

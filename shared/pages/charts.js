@@ -9,6 +9,9 @@ const TONES = 6;
 const HEIGHT = 150;
 const FONT = "11px system-ui, sans-serif";
 const HOUR_S = 3_600;
+const DAY_S = 24 * HOUR_S;
+/** Whole days alone; weeks where there is no place for each. */
+const DAY_TICKS = { incrs: [1, 7, 14, 28].map((days) => days * DAY_S), space: 60 };
 
 const charts = new Set();
 // A canvas does not follow the page's colours by itself.
@@ -32,6 +35,12 @@ export function isoMinute(ms) {
 	return `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")}Z`;
 }
 
+/** "97.3 %"; what is little is no zero. @param {number | null} value */
+export function percent(value) {
+	if (value === null) return "–";
+	return value > 0 && value < 0.05 ? "< 0.1 %" : `${Number(value.toFixed(1))} %`;
+}
+
 /** "12", "1.5", "0.012", "3.4k": three digits. */
 export function short(value) {
 	if (value === null || value === undefined) return "–";
@@ -42,13 +51,13 @@ export function short(value) {
 /**
  * Adds a figure to the element `into`. `lines`: a name for each line. `unit`: after each value,
  * such as "ms"; "" for counts. `bands`: names of the states that may lie behind the lines, `open`
- * and `half-open`.
+ * and `half-open`. `byDay`: for a value each day, whether as `lines` or as `bars`.
  *
  * Returns `show(times, columns, { from, bands })`: `times` in s since the epoch, the oldest first;
  * a column for each line, with null where there is no value; `from`: the start of the axis in s.
  * `bands`: [{ from, to, state }], in s.
  */
-export function chart(into, { title, lines, unit = "", bands: states = [] }) {
+export function chart(into, { title, lines, unit = "", bands: states = [], byDay }) {
 	const figure = made("figure", "chart");
 	const legend = made("ul", "legend");
 	const values = lines.map((name, i) => {
@@ -62,7 +71,13 @@ export function chart(into, { title, lines, unit = "", bands: states = [] }) {
 	const canvas = made("div", "plot");
 	canvas.setAttribute("role", "img");
 	const none = made("p", "soft none", "Nothing yet.");
-	const table = tableOf(title, lines, unit);
+	/** A time in s since the epoch, on the axis and in the table. */
+	const timeOf = (s) => {
+		const text = isoMinute(s * 1_000);
+		return byDay === undefined ? text.slice(0, -1) : text.slice(0, 10);
+	};
+	const tickOf = (s) => (byDay === undefined ? timeOf(s).slice(11) : timeOf(s).slice(5));
+	const table = tableOf(title, lines, unit, byDay === undefined ? "Time (UTC)" : "Day (UTC)", timeOf);
 	figure.append(made("figcaption", "", title), canvas, none, legend, table.details);
 	into.append(figure);
 
@@ -90,10 +105,10 @@ export function chart(into, { title, lines, unit = "", bands: states = [] }) {
 					y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] },
 				},
 				axes: [
-					axis({ values: (_plot, at) => at.map((s) => new Date(s * 1_000).toISOString().slice(11, 16)) }),
+					axis({ values: (_plot, at) => at.map(tickOf), ...(byDay === undefined ? {} : DAY_TICKS) }),
 					axis({ size: 42, values: (_plot, at) => at.map(short) }),
 				],
-				series: [{}, ...lines.map((_name, i) => lineOf(i))],
+				series: [{}, ...lines.map((_name, i) => lineOf(i, byDay === "bars"))],
 				hooks: {
 					drawClear: [(one) => drawBands(one, bands)],
 					setCursor: [({ cursor: { idx } }) => say(idx ?? last())],
@@ -110,7 +125,7 @@ export function chart(into, { title, lines, unit = "", bands: states = [] }) {
 	return (times, columns, { from, bands: behind = [] } = {}) => {
 		data = [times, ...columns];
 		bands = behind;
-		range = [from ?? times[0] ?? 0, times.at(-1) ?? 1];
+		range = [from ?? times[0] ?? 0, (times.at(-1) ?? 1) + (byDay === undefined ? 0 : DAY_S / 2)];
 		const isEmpty = bands.length === 0 && !columns.some((column) => column.some((value) => value));
 		canvas.hidden = isEmpty;
 		none.hidden = !isEmpty;
@@ -143,8 +158,12 @@ function toneOf(i) {
 	return (i % TONES) + 1;
 }
 
-function lineOf(i) {
+function lineOf(i, asBars) {
 	const stroke = () => color(`--line-${toneOf(i)}`);
+	if (asBars) {
+		const paths = globalThis.uPlot.paths.bars({ size: [0.7, 40] });
+		return { paths, fill: stroke, points: { show: false } };
+	}
 	// After the last colour another dash comes with the first one.
 	const dash = DASHES[(i + Math.floor(i / TONES)) % DASHES.length];
 	return { stroke, width: 1.5, dash, points: { filter: lonely, size: 5, fill: stroke } };
@@ -177,7 +196,7 @@ function drawBands({ ctx, bbox, valToPos }, bands) {
 }
 
 /** The table of a figure, the latest row first. It is filled while it is open. */
-function tableOf(title, lines, unit) {
+function tableOf(title, lines, unit, timeName, timeOf) {
 	const details = made("details");
 	const box = made("div", "scrolled");
 	box.tabIndex = 0;
@@ -185,8 +204,8 @@ function tableOf(title, lines, unit) {
 	box.setAttribute("aria-label", `Table: ${title}`);
 	const body = made("tbody");
 	const head = made("tr");
-	for (const name of ["Time (UTC)", ...lines]) {
-		const cell = made("th", "", unit === "" || name.startsWith("Time") ? name : `${name}, ${unit}`);
+	for (const name of [timeName, ...lines]) {
+		const cell = made("th", "", unit === "" || name === timeName ? name : `${name}, ${unit}`);
 		cell.scope = "col";
 		head.append(cell);
 	}
@@ -202,7 +221,7 @@ function tableOf(title, lines, unit) {
 		const [times, columns] = shown;
 		const rows = times.map((s, i) => {
 			const row = made("tr");
-			const time = made("th", "", isoMinute(s * 1_000).slice(0, -1));
+			const time = made("th", "", timeOf(s));
 			time.scope = "row";
 			row.append(time, ...columns.map((column) => made("td", "", short(column[i]))));
 			return row;

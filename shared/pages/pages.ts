@@ -41,6 +41,7 @@ const ASSETS = [
 	...["home.js", "transaction.js", "facts.js", "life.js", "path.js", "amounts.js", "cancel.js"],
 	...["refunds.js", "groups.js"],
 	...["operator.js", "boostOperator.js", "relayOperator.js"],
+	...["stats.js", "tables.js"],
 ];
 /** Files of packages, by the name under which they are served. */
 const LIBRARIES = { "uPlot.js": "uplot/dist/uPlot.iife.min.js", "uPlot.css": "uplot/dist/uPlot.min.css" };
@@ -62,19 +63,26 @@ const OPERATOR_PATHS = { relay: ["/operator", "/relay/operator"], boost: ["/oper
 /**
  * `reasons`: for the operator's page, the words for each reason for which boost's breakers open.
  * Empty for the relay. If null, that page is not served. `explorerUrl`: the explorer that the pages
- * link to for public data, without a slash at its end.
+ * link to for public data, without a slash at its end. `hasStats`: whether the public statistics
+ * are served.
  */
 export function createPages(
 	service: "relay" | "boost",
 	endpoints: readonly Endpoint[],
 	reasons: Readonly<Record<string, string>> | null,
 	explorerUrl: string | undefined,
+	hasStats: boolean,
 ): Pages {
 	const common = { service, explorer: escaped(explorerUrl ?? "") };
-	const rows = { choices: choices(endpoints), visibility: visibilityRows(endpoints) };
+	const rows = {
+		choices: choices(endpoints),
+		visibility: visibilityRows(endpoints),
+		stats: hasStats ? `<p><a href="/stats">By day, and the service</a></p>` : "",
+	};
 	const home = page(filled("home.html", { ...common, ...rows }));
 	const transaction = page(filled("transaction.html", common));
 	const refunds = page(textOf("refunds.html"));
+	const stats = page(textOf("stats.html"));
 	const title = service === "relay" ? "Relay" : "Boost";
 	const inside = textOf(`${service}Operator.html`);
 	const operator = page(
@@ -87,6 +95,7 @@ export function createPages(
 		find(path) {
 			if (path === "/") return home;
 			if (/^\/refunds(\/0x[0-9a-fA-F]{40})?$/.test(path)) return refunds;
+			if (path === "/stats") return hasStats ? stats : null;
 			if (operatorPaths.includes(path)) return reasons === null ? null : operator;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},

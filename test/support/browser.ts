@@ -165,7 +165,7 @@ const WIDE_LOOKS: Looks = {
 	dark: { width: 1_440, dark: true },
 	phone: { width: 390 },
 };
-/** The same for the operators' pages, which use a wide screen, and for their many states. */
+/** The same for pages that use a wide screen, and for the many states of the operators' pages. */
 export const OPERATOR_LOOKS = process.env.SCREENSHOTS === undefined ? LOOKS : WIDE_LOOKS;
 export const STATE_LOOKS =
 	process.env.SCREENSHOTS === undefined

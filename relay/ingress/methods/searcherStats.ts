@@ -96,10 +96,7 @@ export const service_searcherStats = coreMethod({
 	params: [
 		{
 			name: "page",
-			schema: exactObject(
-				{ limit: limitOf(MAX_DAYS, 31), byBlock: limitOf(MAX_ROWS, 0, 0) },
-				DAYS,
-			)
+			schema: exactObject({ limit: limitOf(MAX_DAYS, 31), byBlock: limitOf(MAX_ROWS, 0, 0) }, DAYS)
 				.optional()
 				.describe("limit: how many days at most; byBlock: how many bundles in their blocks"),
 		},

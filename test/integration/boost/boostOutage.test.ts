@@ -77,10 +77,11 @@ describe("what only the relay serves", () => {
 	it("every path of the relay is not available, and any other does not exist", async () => {
 		await fixture.fails();
 		const routes = recordRoutesOf(
+			true,
 			() => null,
 			() => assert.fail("nobody is asked"),
 		);
-		const own = ["/", "/fast", "/noreverts", "/tx/{hash}"];
+		const own = ["/", "/fast", "/noreverts", "/tx/{hash}", "/stats/service.json"];
 		const paths = new Set([...RPC_PATHS, MEV_SHARE, "/info", ...routes.map(({ path }) => path)]);
 		for (const path of paths) {
 			if (own.includes(path)) continue;

@@ -112,6 +112,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	SIGNATURE_THREAD: ["yes", "1"],
 	SIGNATURE_HIDING: ["never", "Always"],
 	EXPLORER_URL: ["etherscan.io", "ftp://etherscan.io", "https://key@etherscan.io", "https://etherscan.io/?a"],
+	PUBLIC_STATS: ["no", "0"],
 	OTEL_EXPORTER_OTLP_ENDPOINT: ["127.0.0.1:4318", "grpc://127.0.0.1:4317"],
 	OTEL_EXPORTER_OTLP_HEADERS: ["secretsecret", "a b=secretsecret", "authorization=%secretsecret"],
 	OTEL_SERVICE_NAME: ["caf\u00e9"],

@@ -42,6 +42,7 @@ test("every optional setting has its documented default", () => {
 			MAX_HEAD_LAG: 3,
 			SIGNATURE_HIDING: "always",
 			EXPLORER_URL: undefined,
+			PUBLIC_STATS: true,
 			DRAIN_SECONDS: 20,
 			LOG_LEVEL: "info",
 		},
@@ -89,7 +90,11 @@ const BAD: Readonly<Record<Name, readonly string[]>> = {
 	...{ OTEL_EXPORTER_OTLP_ENDPOINT: ["127.0.0.1:4318", MARK], OTEL_SERVICE_NAME: [`${MARK}\u00e9`] },
 	OTEL_EXPORTER_OTLP_HEADERS: [MARK, `a b=${MARK}`, `authorization=%${MARK}`],
 	...{ OTEL_TRACES_SAMPLER: ["on", MARK], OTEL_TRACES_SAMPLER_ARG: ["1.1", "-1", MARK] },
-	...{ SIGNATURE_HIDING: ["never", MARK], DRAIN_SECONDS: ["-1", "301", "0.5", MARK] },
+	...{
+		PUBLIC_STATS: ["no", "0", MARK],
+		SIGNATURE_HIDING: ["never", MARK],
+		DRAIN_SECONDS: ["-1", "301", "0.5", MARK],
+	},
 };
 
 test("each bad value is refused by name, with what was expected and an example", () => {

@@ -56,6 +56,7 @@ test("with nothing but what is required, everything else has its documented defa
 			SIGNATURE_THREAD: true,
 			SIGNATURE_HIDING: "always",
 			EXPLORER_URL: undefined,
+			PUBLIC_STATS: true,
 		},
 		...{ DRAIN_SECONDS: 20, LOG_LEVEL: "info" },
 		...{ OTEL_EXPORTER_OTLP_ENDPOINT: undefined, OTEL_EXPORTER_OTLP_HEADERS: undefined },

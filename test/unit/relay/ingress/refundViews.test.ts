@@ -113,6 +113,7 @@ test("the totals are counted once a second, however many ask", async () => {
 
 test("who asks for lists of refunds has it in his rate limit as reads of logs are", () => {
 	const routes = recordRoutesOf(
+		true,
 		() => null,
 		() => Promise.reject(new Error("not asked")),
 	);

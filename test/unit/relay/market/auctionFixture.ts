@@ -15,7 +15,7 @@ import type {
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import { count, dayOf, noFigures } from "../../../../relay/domain/searcherFigures.ts";
+import { count, noFigures } from "../../../../relay/domain/searcherFigures.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import type { MarketDependencies } from "../../../../relay/market/dependencies.ts";
 import { FIGURES_LIMITS } from "../../../../relay/market/figures.ts";
@@ -24,6 +24,7 @@ import { SearcherMarket } from "../../../../relay/market/market.ts";
 import type { PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { Transactions } from "../../../../relay/transactions/transactions.ts";
 import { Background } from "../../../../shared/background.ts";
+import { dayOf } from "../../../../shared/days.ts";
 import { BlobProofs } from "../../../../shared/ethereum/blobProofs.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { PRAGUE } from "../../../support/forks.ts";

@@ -7,7 +7,7 @@ import { KEEP_ARCHIVED_MS } from "../../../../relay/transactions/disk.ts";
 import { jsonAnswer } from "../../../../shared/http/messages.ts";
 import { createPages } from "../../../../shared/pages/pages.ts";
 
-const pages = createPages("relay", [], null, `https://explorer.example/a"b<c`);
+const pages = createPages("relay", [], null, `https://explorer.example/a"b<c`, true);
 
 test("an error has its status, its words escaped, and its headers", () => {
 	const answer = jsonAnswer(503, { error: 'no <relay> & "more"' }, { "retry-after": "7", vary: "x" });

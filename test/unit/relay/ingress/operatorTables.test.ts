@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { operatorRoutes, type ReadRefundSums } from "../../../../relay/ingress/operators.ts";
+import { operatorTables, type ReadRefundSums } from "../../../../relay/ingress/operatorTables.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { readCsv } from "../../../support/csv.ts";
 
@@ -15,9 +15,8 @@ const PLACE = `unpaid/0x${"ab".repeat(20)}/999999999991/0x${"cd".repeat(32)}`;
 /** The answer to a request for `path`. */
 async function get(path: string, read: ReadRefundSums, token = TOKEN) {
 	const { pathname, searchParams: query } = new URL(path, "http://relay");
-	const route = operatorRoutes(TOKEN, () => assert.fail("not asked"), read).find(
-		(one) => one.path === pathname,
-	);
+	const tables = { refundSums: read, conduct: () => assert.fail("not asked") };
+	const route = operatorTables(TOKEN, tables).find((one) => one.path === pathname);
 	return route?.handle({
 		...{ path: pathname, query, params: {}, address: "192.0.2.1" },
 		headers: { authorization: `Bearer ${token}` },

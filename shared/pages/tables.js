@@ -1,0 +1,42 @@
+// Tables of the pages for figures.
+
+/** @param {string} tag @param {string | Node} content */
+export function made(tag, content) {
+	const node = document.createElement(tag);
+	node.append(content);
+	return node;
+}
+
+/** A table whose first column names the rows. `rows`: for each its cells, as text or nodes. */
+export function tableOf(columns, rows) {
+	const head = document.createElement("thead");
+	head.append(rowOf(columns.map((name) => (name === "" ? made("td", "") : scoped("col", name)))));
+	const body = document.createElement("tbody");
+	body.append(
+		...rows.map(([name, ...cells]) =>
+			rowOf([scoped("row", name), ...cells.map((content) => made("td", content))]),
+		),
+	);
+	const table = document.createElement("table");
+	table.append(head, body);
+	return table;
+}
+
+/** Lets the keyboard scroll a box, which has a name then. */
+export function scrolls(box, name) {
+	box.tabIndex = 0;
+	box.setAttribute("role", "region");
+	box.setAttribute("aria-label", name);
+}
+
+function scoped(scope, content) {
+	const cell = made("th", content);
+	cell.scope = scope;
+	return cell;
+}
+
+function rowOf(cells) {
+	const row = document.createElement("tr");
+	row.append(...cells);
+	return row;
+}
