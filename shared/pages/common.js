@@ -13,9 +13,13 @@ export function say(id, text) {
 }
 
 /** A JSON-RPC call. Throws an Error with the server's message. */
-export async function call(method, params = [], path = "/") {
+export async function call(method, params = [], path = "/", headers = {}) {
 	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-	const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body });
+	const answer = await fetch(path, {
+		method: "POST",
+		headers: { "content-type": "application/json", ...headers },
+		body,
+	});
 	noteTime(answer);
 	const { result, error } = await answer.json();
 	if (error !== undefined) throw new Error(error.message);

@@ -41,7 +41,7 @@ const ASSETS = [
 	...["home.js", "transaction.js", "facts.js", "life.js", "path.js", "amounts.js", "cancel.js"],
 	...["refunds.js", "groups.js"],
 	...["operator.js", "boostOperator.js", "relayOperator.js"],
-	...["stats.js", "tables.js"],
+	...["stats.js", "searcher.js", "signedRead.js", "tables.js"],
 ];
 /** Files of packages, by the name under which they are served. */
 const LIBRARIES = { "uPlot.js": "uplot/dist/uPlot.iife.min.js", "uPlot.css": "uplot/dist/uPlot.min.css" };
@@ -82,6 +82,7 @@ export function createPages(
 	const home = page(filled("home.html", { ...common, ...rows }));
 	const transaction = page(filled("transaction.html", common));
 	const refunds = page(textOf("refunds.html"));
+	const searcher = page(textOf("searcher.html"));
 	const stats = page(textOf("stats.html"));
 	const title = service === "relay" ? "Relay" : "Boost";
 	const inside = textOf(`${service}Operator.html`);
@@ -95,6 +96,7 @@ export function createPages(
 		find(path) {
 			if (path === "/") return home;
 			if (/^\/refunds(\/0x[0-9a-fA-F]{40})?$/.test(path)) return refunds;
+			if (path === "/searcher") return searcher;
 			if (path === "/stats") return hasStats ? stats : null;
 			if (operatorPaths.includes(path)) return reasons === null ? null : operator;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
