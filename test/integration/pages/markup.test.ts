@@ -124,7 +124,9 @@ it("creates no element from any string that a server answers", async () => {
 	const tx = actor.sign();
 	assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
 	const relay = fixture.system.client.url;
-	const pages = [relay, boost.url].flatMap((url) => [`${url}/`, `${url}/tx/${tx.hash}`, `${url}/operator`]);
+	const pages = [relay, boost.url].flatMap((url) =>
+		["/", "/stats", `/tx/${tx.hash}`, "/operator"].map((path) => url + path),
+	);
 	const showing: string[] = [];
 	for (const url of [...pages, `${boost.url}/relay/operator`]) {
 		const opened = await openPage(browser, url);
