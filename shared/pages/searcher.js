@@ -5,8 +5,8 @@ import { call, element, ether, say, walletButtons } from "./common.js";
 import { signedRead } from "./signedRead.js";
 import { made, scrolls, tableOf } from "./tables.js";
 
-/** Most days and bundles of one page. */
-const PAGE = { limit: 90, byBlock: 500 };
+/** Most days and bundles of the page, which stays small by that. */
+const PAGE = { limit: 90, byBlock: 60 };
 const DAY_S = 86_400;
 /** The stages and reasons in words. */
 const WORDS = {

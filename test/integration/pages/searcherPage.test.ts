@@ -99,8 +99,8 @@ it("shows nothing of anybody to another key, and why where it can't", async () =
 	await elsewhere.close();
 });
 
-/** Figures of a month, in the place of the relay's. */
-const MONTH = Array.from({ length: 30 }, (_, i) => {
+/** Figures of 90 days and as many bundles as the page shows, in the place of the relay's. */
+const DAYS = Array.from({ length: 90 }, (_, i) => {
 	const day = new Date(Date.UTC(2026, 10, 29 - i)).toISOString().slice(0, 10);
 	const bids = 120 + Math.round(60 * Math.sin(i / 3));
 	const landed = Math.round(bids * 0.3);
@@ -108,11 +108,11 @@ const MONTH = Array.from({ length: 30 }, (_, i) => {
 	const paid = String(BigInt(landed) * 3n * 10n ** 15n);
 	const counts = { bids, bundles: 3, places: bids - 4, landed, withdrawn: 1 };
 	const stages = ["INCLUDED", "LOST", "LOST", "NOT_PLACED", "TARGET_NOT_MINED"];
-	const byBlock = Array.from({ length: i === 0 ? 12 : 0 }, (_, k) => {
+	const byBlock = Array.from({ length: i === 0 ? 60 : 0 }, (_, k) => {
 		const stage = stages[k % stages.length];
 		return {
 			bundleHash: `0x${"ab".repeat(32)}`,
-			target: k === 7 ? null : `0x${String(k).padStart(2, "0").repeat(32)}`,
+			target: k === 7 ? null : `0x${String(10 + k).repeat(32)}`,
 			...{ blockNumber: 23_900_000 - k, stage: k === 7 ? "NOT_INCLUDED" : stage },
 			...{ reason: k === 7 ? "notChosen" : null, bid: k === 7 ? null : "4100000000000000" },
 			paid: { INCLUDED: "4100000000000000", LOST: k === 7 ? null : "5200000000000000" }[stage ?? ""] ?? null,
@@ -122,6 +122,20 @@ const MONTH = Array.from({ length: 30 }, (_, i) => {
 	return { day, ...counts, paid, lost, feedToBidMs: 150 + Math.round(40 * Math.cos(i / 4)), byBlock };
 });
 
+it("is under 150 KB with all that it loads", async () => {
+	const opened = await openPage(browser, "about:blank", { wallet: new Wallet(LOSER) });
+	const { page } = opened;
+	const sizes: Promise<number>[] = [];
+	page.on("response", (response) => sizes.push(response.body().then(({ length }) => length)));
+	await page.goto(url);
+	await page.getByRole("button", { name: "Show with Test Wallet" }).click();
+	await page.getByText("with bids of this key.").waitFor();
+	const loaded = (await Promise.all(sizes)).reduce((sum, one) => sum + one, 0);
+	const bytes = loaded + JSON.stringify(DAYS).length;
+	assert.ok(bytes > 50_000 && bytes < 150_000, `${bytes} bytes in ${sizes.length} answers`);
+	await opened.close();
+});
+
 it("has no serious accessibility violation, in any colour scheme and width, and fits", async () => {
 	for (const [look, options] of Object.entries({ ...LOOKS, ...WIDE })) {
 		const opened = await openPage(browser, url, { ...options, wallet: new Wallet(LOSER) });
@@ -129,12 +143,12 @@ it("has no serious accessibility violation, in any colour scheme and width, and 
 		await page.route("**/", async (route) => {
 			const request = route.request();
 			const isAsked = request.method() === "POST" && request.postData()?.includes("service_searcherStats");
-			if (isAsked === true) await route.fulfill({ json: { jsonrpc: "2.0", id: 1, result: MONTH } });
+			if (isAsked === true) await route.fulfill({ json: { jsonrpc: "2.0", id: 1, result: DAYS } });
 			else await route.continue();
 		});
 		await isSound(opened);
 		await page.getByRole("button", { name: "Show with Test Wallet" }).click();
-		await page.getByText("30 days with bids of this key.").waitFor();
+		await page.getByText("90 days with bids of this key.").waitFor();
 		await page.locator(".chart canvas").nth(2).waitFor();
 		await isSound(opened);
 		await fits(opened, `searcher-${look}`);
