@@ -159,18 +159,18 @@ export const LOOKS: Looks =
 		: ALL_LOOKS;
 
 /** A large screen and a phone, each in both colour schemes. */
-const WIDE_LOOKS: Looks = {
+const ALL_WIDE_LOOKS: Looks = {
 	light: { width: 1_440 },
 	"phone-dark": { width: 390, dark: true },
 	dark: { width: 1_440, dark: true },
 	phone: { width: 390 },
 };
 /** The same for pages that use a wide screen, and for the many states of the operators' pages. */
-export const OPERATOR_LOOKS = process.env.SCREENSHOTS === undefined ? LOOKS : WIDE_LOOKS;
+export const WIDE_LOOKS = process.env.SCREENSHOTS === undefined ? LOOKS : ALL_WIDE_LOOKS;
 export const STATE_LOOKS =
 	process.env.SCREENSHOTS === undefined
-		? sized<Looks>({ "dark phone": { dark: true, width: 390 } }, WIDE_LOOKS)
-		: WIDE_LOOKS;
+		? sized<Looks>({ "dark phone": { dark: true, width: 390 } }, ALL_WIDE_LOOKS)
+		: ALL_WIDE_LOOKS;
 
 /**
  * The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself
@@ -202,7 +202,7 @@ export async function isRightInEveryLook(
 	name: string,
 	nth = 0,
 ): Promise<void> {
-	const all = Object.entries(WIDE_LOOKS);
+	const all = Object.entries(ALL_WIDE_LOOKS);
 	const turn = nth % all.length;
 	const looks = process.env.SCREENSHOTS === undefined ? sized(all.slice(turn, turn + 1), all) : all;
 	for (const [look, { width = 0, dark = false }] of looks) {

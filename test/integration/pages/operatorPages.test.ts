@@ -10,11 +10,11 @@ import {
 	fits,
 	isSound,
 	logIn,
-	OPERATOR_LOOKS,
 	type OpenPage,
 	openPage,
 	STATE_LOOKS,
 	startBrowser,
+	WIDE_LOOKS,
 } from "../../support/browser.ts";
 import { playedBoost, playedChanges, playedRelay } from "../../support/playedHistory.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
@@ -67,7 +67,7 @@ it("shows every figure as a chart with a table, in any colour scheme and width",
 		["operator", "/operator"],
 		["operator-relay", "/relay/operator"],
 	] as const) {
-		for (const [look, options] of Object.entries(OPERATOR_LOOKS)) {
+		for (const [look, options] of Object.entries(WIDE_LOOKS)) {
 			const opened = await openPlayed(path, options);
 			const { page } = opened;
 			assert.equal(await page.locator("#charts .none:visible").count(), 0, "each has values");

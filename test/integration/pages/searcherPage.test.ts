@@ -7,7 +7,7 @@ import { formatEther, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type BiddingFixture, backrunBy, startBidding } from "../../support/biddingFixture.ts";
 import { QUIET } from "../../support/boostFixture.ts";
-import { fits, isSound, LOOKS, openPage, startBrowser, type TypedData, WIDE } from "../../support/browser.ts";
+import { fits, isSound, openPage, startBrowser, type TypedData } from "../../support/browser.ts";
 import { until } from "../../support/until.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -137,7 +137,7 @@ it("is under 150 KB with all that it loads", async () => {
 });
 
 it("has no serious accessibility violation, in any colour scheme and width, and fits", async () => {
-	for (const [look, options] of Object.entries({ ...LOOKS, ...WIDE })) {
+	for (const [look, options] of Object.entries(WIDE_LOOKS)) {
 		const opened = await openPage(browser, url, { ...options, wallet: new Wallet(LOSER) });
 		const { page } = opened;
 		await page.route("**/", async (route) => {

@@ -6,7 +6,7 @@ import { after, before, it } from "node:test";
 import type { Browser } from "playwright-core";
 import { PAGE_HEADERS } from "../../../shared/pages/pages.ts";
 import { QUIET } from "../../support/boostFixture.ts";
-import { fits, isSound, OPERATOR_LOOKS, openPage, startBrowser } from "../../support/browser.ts";
+import { fits, isSound, openPage, startBrowser, WIDE_LOOKS } from "../../support/browser.ts";
 import { COUNTED, UNKNOWN_DAYS } from "../../support/countedDays.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 
@@ -124,7 +124,7 @@ it("says what is not available while the relay is down, and shows the rest", asy
 });
 
 it("has no serious accessibility violation, in any colour scheme and width, and fits", async () => {
-	for (const [look, options] of Object.entries(OPERATOR_LOOKS)) {
+	for (const [look, options] of Object.entries(WIDE_LOOKS)) {
 		const opened = await openPage(browser, url, { ...options, answers: COUNTED });
 		await opened.page.locator(".chart canvas").nth(3).waitFor();
 		await opened.page.locator("#grid rect").first().waitFor();
