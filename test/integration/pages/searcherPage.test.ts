@@ -7,7 +7,7 @@ import { formatEther, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type BiddingFixture, backrunBy, startBidding } from "../../support/biddingFixture.ts";
 import { QUIET } from "../../support/boostFixture.ts";
-import { fits, isSound, openPage, startBrowser, type TypedData } from "../../support/browser.ts";
+import { fits, isSound, openPage, startBrowser, type TypedData, WIDE_LOOKS } from "../../support/browser.ts";
 import { until } from "../../support/until.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-// Tests the setting of the dev builder's misconduct. What each one does is tested on a chain, in
-// test/integration/auction/builderConduct.test.ts.
+// Tests the setting for the misconduct of the dev builder. test/integration/auction has each kind on a
+// chain, in builderConduct.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
