@@ -20,8 +20,8 @@ export interface OperatorTables {
 }
 
 /**
- * `GET /operator/refunds.csv` and `GET /operator/builders.csv`, and both below `/relay`, which boost
- * streams to the relay.
+ * `GET /operator/refunds.csv` and `GET /operator/builders.csv`, and both below `/relay`, for boost
+ * streams those to the relay.
  */
 export function operatorTables(token: string | undefined, { refundSums, conduct }: OperatorTables): Route[] {
 	const routes: AdminRoute[] = [

@@ -1,5 +1,5 @@
-// Tests the setting for the misconduct of the dev builder. test/integration/auction has each kind on a
-// chain, in builderConduct.test.ts.
+// Tests the setting for the misconduct of the dev builder. builderConduct.test.ts of
+// test/integration/auction has each kind on a chain.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
