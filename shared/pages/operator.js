@@ -29,10 +29,11 @@ export function isoSecond(at) {
 }
 
 /**
- * Asks for the token, and then calls `show` with each state. `charts`: see {@link drawFigures}.
- * Returns a function that asks for the state at once.
+ * Asks for the token, and then calls `show` with each state, and `figuresCame` with each answer of
+ * /admin/history. `charts`: see {@link drawFigures}. Returns a function that asks for the state at
+ * once.
  */
-export function operatorPage(show, charts) {
+export function operatorPage(show, charts, figuresCame = () => {}) {
 	const draw = (state) => {
 		say("build", `Version ${state.version}, commit ${state.commit.slice(0, 8)}.`);
 		say("stale", "");
@@ -48,15 +49,19 @@ export function operatorPage(show, charts) {
 		const figures = drawFigures(charts);
 		void repeat(
 			FIGURES_MS,
-			async () => figures(await get(`${ADMIN}history`, authorization())),
+			async () => {
+				const report = await get(`${ADMIN}history`, authorization());
+				figuresCame(report);
+				figures(report);
+			},
 			() => {},
 		);
 		void repeat(
 			POLL_MS,
 			async () => {
-				await shown();
-				// A stream that ends or fails is followed by a request, which says whether anybody answers.
 				await follow(draw).catch(() => {});
+				// The stream has ended or failed: is there anybody who answers?
+				await shown();
 			},
 			(fault) => say("stale", `This page is out of date: there is no answer (${fault.message}).`),
 		);

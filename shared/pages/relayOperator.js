@@ -34,12 +34,29 @@ function judge(id, isGood, text) {
 	say(id, text);
 }
 
-function builderLine({ last, waiting, hasRecords }) {
+/** Blocks of the last day with transactions of ours, by builder. */
+let blocks = new Map();
+
+function figuresCame({ core }) {
+	const columns = core?.day.columns ?? {};
+	const sum = (name) => (columns[`${name} blocks`] ?? []).reduce((total, count) => total + (count ?? 0), 0);
+	blocks = new Map([...names, "other"].map((name) => [name, sum(name)]));
+}
+
+/** "; built 3 of the last day's 12 blocks with our transactions", or "" without such blocks. */
+function shareText(name) {
+	const all = [...blocks.values()].reduce((total, count) => total + count, 0);
+	return all === 0
+		? ""
+		: `; built ${blocks.get(name) ?? 0} of the last day's ${all} blocks with our transactions`;
+}
+
+function builderLine({ name, last, waiting, hasRecords }) {
 	const text =
 		last === null
 			? "was sent nothing yet"
 			: `${ANSWERS[last.answer] ?? last.answer}, ${seconds(last.secondsAgo)} ago, in ${milliseconds(last.ms)}`;
-	return `${text}; ${waiting} waiting; ${hasRecords ? "bidders have records here" : "no bidder has a record here"}`;
+	return `${text}; ${waiting} waiting; ${hasRecords ? "bidders have records here" : "no bidder has a record here"}${shareText(name)}`;
 }
 
 function showBuilders(builders) {
@@ -192,4 +209,4 @@ function show({ role, term, node, searchers, core }) {
 	for (const id of ids) judge(id, false, UNKNOWN);
 }
 
-operatorPage(show, charts);
+operatorPage(show, charts, figuresCame);

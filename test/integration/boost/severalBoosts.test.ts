@@ -6,7 +6,7 @@ import { after, afterEach, before, describe, it } from "node:test";
 import type { BoostState } from "../../../boost-proxy/ingress/operators.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { newDatabase } from "../../support/engine.ts";
-import { AUTHORIZED, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
+import { ADMIN_TOKEN, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { mineAll } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
@@ -171,8 +171,9 @@ it("another boost instance takes over all of one that ends: open ones are mined,
 	for (const tx of [open, ended]) await send(third, tx);
 	assert.equal((await cancel(third, ended)).result, true);
 	assert.equal((await third.status()).journal.instances?.count, 3);
+	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
 	for (const boost of [one, other, third]) {
-		const { json } = await boost.send({ verb: "GET", path: "/admin/state", headers: AUTHORIZED });
+		const { json } = await boost.send({ verb: "GET", path: "/admin/state", headers });
 		const { instances } = json as BoostState;
 		assert.deepEqual([instances?.length, instances?.every(({ reaches }) => reaches)], [3, true]);
 		assert.ok(instances?.every(({ upSeconds, secondsAgo }) => upSeconds >= 0 && secondsAgo < 5));

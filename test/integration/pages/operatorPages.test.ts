@@ -16,6 +16,7 @@ import {
 	startBrowser,
 	WIDE_LOOKS,
 } from "../../support/browser.ts";
+import { sized } from "../../support/length.ts";
 import { playedBoost, playedChanges, playedRelay } from "../../support/playedHistory.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 
@@ -129,6 +130,9 @@ const STATES: readonly (readonly [
 	],
 ];
 
+/** The states that every run looks at. */
+const SHORT = ["operator-relay-several", "operator-relay-alone", "operator-out"];
+
 type Json = Readonly<Record<string, unknown>>;
 
 function problem({ text, todo }: ProblemWords, isSerious: boolean): Problem {
@@ -148,7 +152,9 @@ const RELAYS = ["core", "edge", "edge"].map((role, i) => ({
 
 it("each state is legible in any colour scheme and width", async () => {
 	await fixture.recovers();
-	for (const [name, path, shown, change] of STATES) {
+	const isLong = process.env.SCREENSHOTS !== undefined || sized(false, true);
+	const some = STATES.filter(([name]) => isLong || SHORT.includes(name));
+	for (const [name, path, shown, change] of some) {
 		for (const [look, options] of Object.entries(STATE_LOOKS)) {
 			const opened = await openPage(browser, `${fixture.boost.url}${path}`, options);
 			const { page } = opened;
@@ -253,6 +259,25 @@ it("shows a change at once, without a request for the state", async () => {
 	await fixture.boost.force("auto");
 	await page.getByText("Nothing is wrong.").waitFor();
 	await opened.close();
+});
+
+it("the relay's page follows its stream through boost", async () => {
+	// The wires of the fixture wait for whole answers, which this one is not.
+	const direct = await fixture.startBoost({ env: { RELAY_URL: fixture.system.client.url } });
+	const opened = await openPage(browser, `${direct.url}/relay/operator`);
+	const { page } = opened;
+	await logIn(opened);
+	await page.getByText("Nothing is wrong.").waitFor();
+	const block = (await fixture.users.head()) + 1;
+	let asked = 0;
+	page.on("request", (request) => {
+		if (request.url().endsWith("/admin/state")) asked += 1;
+	});
+	await fixture.system.nextBlock();
+	await page.getByText(`block ${block}, `).waitFor();
+	assert.equal(asked, 0);
+	await opened.close();
+	await direct.stop();
 });
 
 it("reports what is wrong in the words of /readyz", async () => {
