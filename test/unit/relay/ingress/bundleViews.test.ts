@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleBlockStatus, BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
-import { bundleBlockView } from "../../../../relay/ingress/bundleViews.ts";
+import { blockRows, bundleBlockView } from "../../../../relay/ingress/bundleViews.ts";
+import { DAY_MS, dayOf } from "../../../../shared/days.ts";
 
 const HASH = `0x${"0a".repeat(32)}`;
 const TARGET = `0x${"0b".repeat(32)}`;
@@ -66,4 +67,34 @@ test("a bid that lost says what it claimed, what was paid instead, and which bui
 test("before its block it says nothing of builders", () => {
 	const view = bundleBlockView(record, { ...lost, stage: "ACCEPTED", paid: null, isDisclosed: false });
 	assert.deepEqual((view as { builders: unknown }).builders, []);
+});
+
+test("bundles by block: the last block first, by the day on which each began, and no more than asked for", () => {
+	const status = (block: number, days: number) => ({ ...lost, block, since: AT - days * DAY_MS });
+	const late = { ...record, hash: "late", feedMs: null, blocks: [status(12, 0)] };
+	const early = { ...record, blocks: [status(9, 1), status(11, 0)] };
+	const rows = (most: number) =>
+		[...blockRows([late, early], most)].map(([day, list]) => [
+			dayOf(AT) - day,
+			(list as { blockNumber: number; feedToBidMs: number | null }[]).map((one) => [
+				one.blockNumber,
+				one.feedToBidMs,
+			]),
+		]);
+	const first = [
+		[12, null],
+		[11, 40],
+	];
+	assert.deepEqual(rows(3), [
+		[0, first],
+		[1, [[9, 40]]],
+	]);
+	assert.deepEqual(rows(2), [[0, first]]);
+	const [[row] = []] = [...blockRows([late], 1).values()];
+	const {
+		bundleHash: _,
+		builders: _none,
+		...shown
+	} = bundleBlockView(late, status(12, 0)) as Record<string, unknown>;
+	assert.deepEqual(row, { bundleHash: "late", feedToBidMs: null, ...shown });
 });
