@@ -57,8 +57,26 @@ export interface ConductTerms {
 export const IN_TIME_MS = 4_000;
 
 export function noConduct(day: number, builder: string): Conduct {
-	const counts = Object.fromEntries(CONDUCT_COUNTS.map((name) => [name, 0])) as Record<ConductCount, number>;
-	return { day, builder, ...counts, owed: 0n, paid: 0n };
+	// A literal, since each mined transaction makes one for each builder.
+	return {
+		day,
+		builder,
+		sent: 0,
+		accepted: 0,
+		refused: 0,
+		failed: 0,
+		mined: 0,
+		backrun: 0,
+		otherBackrun: 0,
+		noBackrun: 0,
+		shortRefunds: 0,
+		minedAfterCancel: 0,
+		seenAlone: 0,
+		canaries: 0,
+		leakedCanaries: 0,
+		owed: 0n,
+		paid: 0n,
+	};
 }
 
 /** Adds the counts and sums of `other`. */
@@ -70,16 +88,18 @@ export function addConduct(to: Conduct, other: Conduct): void {
 
 /** The conduct towards one transaction, as its record shows it now, of each builder that had it. */
 export function conductOf(record: TransactionRecord, terms: ConductTerms): readonly Conduct[] {
-	const sends = record.deliveries.filter(isSend);
 	const day = dayOf(record.receivedAt);
-	return [...new Set(sends.map(({ builder }) => builder))].map((builder) => {
+	/** The best answer of each builder. */
+	const best = new Map<string, "accepted" | "refused" | "failed">();
+	for (const delivery of record.deliveries) {
+		const { builder, answer } = delivery;
+		if (!isSend(delivery) || best.get(builder) === "accepted") continue;
+		if (answer === "accepted") best.set(builder, "accepted");
+		else if (answer === "rejected") best.set(builder, "refused");
+		else if (!best.has(builder)) best.set(builder, "failed");
+	}
+	return Array.from(best, ([builder, answer]) => {
 		const one = noConduct(day, builder);
-		const answers = sends.filter((send) => send.builder === builder).map(({ answer }) => answer);
-		const answer = answers.includes("accepted")
-			? "accepted"
-			: answers.includes("rejected")
-				? "refused"
-				: "failed";
 		if (record.from === terms.canary) {
 			if (answer !== "accepted") return one;
 			one.canaries = 1;
