@@ -175,7 +175,7 @@ it("an operator forces a breaker, once the page has said what that does; by the 
 		/All requests go to the fallback.*until you choose auto\./s,
 	);
 	await isSound(operator);
-	await fits(operator, "operator-asks-light");
+	await fits(operator, "operator-asks-light", { fullPage: false });
 	// The default button cancels, as Escape does, and the focus returns to the button that opened the
 	// dialog.
 	for (const key of ["Enter", "Escape"]) {
