@@ -6,7 +6,6 @@ import type { HistoryReport } from "../shared/history.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Component } from "../shared/lifecycle.ts";
 import type { RelayReport, RelayReports } from "./edge/relayReports.ts";
-import { conductSums } from "./ingress/builderConduct.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { core_history, core_report, core_state } from "./ingress/methods/betweenRelays.ts";
 import type { CoreState, NodeState } from "./ingress/operators.ts";
@@ -95,7 +94,6 @@ export function coreState({
 			bids: market.bids.size,
 			isBidding: market.isOpen,
 			edges: edges?.size ?? 0,
-			conduct: conductSums(await transactions.conduct.all()),
 			relays: relays.list(),
 		};
 	};

@@ -21,7 +21,7 @@ import { hasRecords } from "./domain/builder.ts";
 import { MAX_PER_SENDER } from "./domain/transaction.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreRequests } from "./edge/coreRequests.ts";
-import type { ConductView } from "./ingress/builderConduct.ts";
+import type { ConductReport } from "./ingress/builderConduct.ts";
 import { type InfoFacts, infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import type { CoreFacts } from "./ingress/methodDependencies.ts";
@@ -113,7 +113,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			}),
 			tables: {
 				refundSums: async (from) => (await core.run(core_refundSums, [from], OWN_CALL)) as RefundSumsPage,
-				conduct: async () => (await core.run(core_conduct, [], OWN_CALL)) as readonly ConductView[],
+				conduct: async () => (await core.run(core_conduct, [], OWN_CALL)) as ConductReport,
 			},
 			async info() {
 				return infoReport(config, {

@@ -11,6 +11,7 @@ const PATHS: readonly string[] = [
 	"/totals",
 	"/stats",
 	"/stats.json",
+	"/stats/builders.json",
 	"/tx/{hash}/events",
 	"/bundle/{hash}",
 	"/refunds/{address}",

@@ -1,4 +1,4 @@
-// The builders' conduct as the operator reads it: as JSON in /admin/state, and as CSV.
+// The builders' conduct as the operator reads it: the sums as JSON, and the days as CSV.
 
 import { dayText } from "../../shared/days.ts";
 import { addConduct, CONDUCT_COUNTS, type Conduct, type ConductCount, noConduct } from "../domain/conduct.ts";
@@ -19,6 +19,13 @@ export interface ConductSum extends Omit<ConductView, "day"> {
 	readonly findings: readonly Finding[];
 }
 
+/** The answer of the core. */
+export interface ConductReport {
+	/** By day and builder. */
+	readonly days: readonly ConductView[];
+	readonly sums: readonly ConductSum[];
+}
+
 /** Days that a sum is about. */
 export const SUM_DAYS = 30;
 
@@ -33,6 +40,10 @@ export function conductSums(rows: readonly Conduct[]): readonly ConductSum[] {
 		const { day, ...view } = conductView(sum);
 		return { ...view, findings: findingsOf(sum) };
 	});
+}
+
+export function conductReport(rows: readonly Conduct[]): ConductReport {
+	return { days: rows.map(conductView), sums: conductSums(rows) };
 }
 
 /** A sum for each builder, with the day of its first row. */
@@ -57,7 +68,7 @@ export interface ConductShares {
 	readonly refunded: number | null;
 }
 
-/** The shares by builder. For the public, give it only final rows (`final` of the table). */
+/** The shares by builder. For the public, the rows must be final. */
 export function conductShares(rows: readonly Conduct[]): readonly ConductShares[] {
 	const sums = sumsOf(rows);
 	const minedInAll = sums.reduce((sum, { mined }) => sum + mined, 0);

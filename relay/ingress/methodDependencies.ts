@@ -27,7 +27,7 @@ import type { SearcherMarket } from "../market/market.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
-import type { ConductView } from "./builderConduct.ts";
+import type { ConductReport } from "./builderConduct.ts";
 import type { Leaks } from "./info.ts";
 import type { CoreState } from "./operators.ts";
 import type { VerifyRead } from "./readSignatures.ts";
@@ -69,7 +69,7 @@ export interface CoreNeeds {
 	/** A page of the operator's sums of refunds; `from`: its place, null for the first one. */
 	readonly refundSums: (from: string | null) => Promise<RefundSumsPage>;
 	/** The builders' conduct, for the operator. */
-	readonly conduct: () => Promise<readonly ConductView[]>;
+	readonly conduct: () => Promise<ConductReport>;
 	/** Accepts the report of a relay. */
 	readonly report: (report: RelayReport) => void;
 	/** The core's figures over time. */

@@ -1,11 +1,11 @@
-// The operator's tables in CSV: the sums of refunds, and the builders' conduct. The core has them,
-// which an edge asks.
+// The operator's tables: the sums of refunds, and the builders' conduct. The core has them, which an
+// edge asks.
 
 import { type AdminRoute, adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type ConductView, conductRows } from "./builderConduct.ts";
+import { type ConductReport, conductRows } from "./builderConduct.ts";
 import { csvAnswer } from "./csv.ts";
 import { isPlace, type RefundSumsPage, SUM_COLUMNS } from "./refundSums.ts";
 
@@ -15,13 +15,13 @@ export type ReadRefundSums = (from: string | null) => Promise<RefundSumsPage>;
 /** The data of the tables. */
 export interface OperatorTables {
 	readonly refundSums: ReadRefundSums;
-	/** The builders' conduct by day. Throws RpcError without a core. */
-	readonly conduct: () => Promise<readonly ConductView[]>;
+	/** The builders' conduct. Throws RpcError without a core. */
+	readonly conduct: () => Promise<ConductReport>;
 }
 
 /**
- * `GET /operator/refunds.csv` and `GET /operator/builders.csv`, and both below `/relay`, for boost
- * streams those to the relay.
+ * `GET /operator/refunds.csv`, `/operator/builders.csv` and `/operator/builders.json`, and all of
+ * them below `/relay`, for boost streams those to the relay.
  */
 export function operatorTables(token: string | undefined, { refundSums, conduct }: OperatorTables): Route[] {
 	const routes: AdminRoute[] = [
@@ -33,7 +33,12 @@ export function operatorTables(token: string | undefined, { refundSums, conduct 
 		{
 			path: "/operator/builders.csv",
 			verb: "GET",
-			handle: () => ofCore(async () => csvAnswer("builders.csv", conductRows(await conduct()))),
+			handle: () => ofCore(async () => csvAnswer("builders.csv", conductRows((await conduct()).days))),
+		},
+		{
+			path: "/operator/builders.json",
+			verb: "GET",
+			handle: () => ofCore(async () => jsonAnswer(200, (await conduct()).sums)),
 		},
 	];
 	const below = routes.map((route) => ({ ...route, path: `/relay${route.path}` }));

@@ -6,7 +6,6 @@ import { adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type OperatorData, type OperatorState, operatorData } from "../../shared/http/operatorData.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import type { AgedReport } from "../edge/relayReports.ts";
-import type { ConductSum } from "./builderConduct.ts";
 import type { Role } from "./info.ts";
 
 /** The answer of `GET /admin/state`. */
@@ -64,8 +63,6 @@ export interface CoreState {
 	readonly isBidding: boolean;
 	/** Relays that are connected to the core. */
 	readonly edges: number;
-	/** Sums of the last 30 days by builder, see builderConduct.ts; builders.csv has the days. */
-	readonly conduct: readonly ConductSum[];
 	/** The last report of each relay; empty if the store is no database. */
 	readonly relays: readonly AgedReport[];
 }

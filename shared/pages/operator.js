@@ -51,8 +51,8 @@ export function operatorPage(show, charts, figuresCame = () => {}) {
 			FIGURES_MS,
 			async () => {
 				const report = await get(`${ADMIN}history`, authorization());
-				figuresCame(report);
 				figures(report);
+				await figuresCame(report);
 			},
 			() => {},
 		);
@@ -195,6 +195,5 @@ function drawFigures(charts) {
 	return (next) => {
 		report = next;
 		draw();
-		performance.mark("drawn");
 	};
 }

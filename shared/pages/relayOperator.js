@@ -1,8 +1,9 @@
 // The relay's operator's page: who decides, what is pending, what the builders answered last, the
 // node, the store and the searchers.
 
-import { element, say } from "./common.js";
-import { fillRows, isoSecond, operatorPage } from "./operator.js";
+import { element, get, say } from "./common.js";
+import { authorization, fillRows, isoSecond, operatorPage } from "./operator.js";
+import { barOf, made, scrolls, tableOf } from "./tables.js";
 
 /** The stages of a pending transaction. */
 const STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
@@ -37,10 +38,54 @@ function judge(id, isGood, text) {
 /** Blocks of the last day with transactions of ours, by builder. */
 let blocks = new Map();
 
-function figuresCame({ core }) {
+async function figuresCame({ core }) {
 	const columns = core?.day.columns ?? {};
 	const sum = (name) => (columns[`${name} blocks`] ?? []).reduce((total, count) => total + (count ?? 0), 0);
 	blocks = new Map([...names, "other"].map((name) => [name, sum(name)]));
+	// Beside the page's own path, as in operator.js.
+	showConduct(await get(new URL("operator/builders.json", document.baseURI).pathname, authorization()));
+}
+
+/** In words, for a finding about a builder. */
+const FINDINGS = {
+	leaks: "canaries leaked",
+	strips: "leaves out backruns",
+	underpays: "pays less than is owed",
+	ignoresCancels: "mines what it has cancelled",
+};
+const COLUMNS = [
+	...["Builder", "Findings", "Sent", "Accepted", "Mined", "Backruns kept", "Refunds paid (ETH)"],
+	...["Mined after a cancel", "Seen in public alone", "Canaries leaked"],
+];
+
+/** `sums`: the answer of /operator/builders.json. */
+function showConduct(sums) {
+	element("conduct-part").hidden = sums.length === 0;
+	const rows = sums.map((sum) => [
+		...[sum.builder, findingsOf(sum), String(sum.sent), partOf(sum.accepted, sum.sent), String(sum.mined)],
+		partOf(sum.backrun, sum.backrun + sum.otherBackrun + sum.noBackrun),
+		partOf(inEther(sum.paidWei), inEther(sum.owedWei)),
+		...[String(sum.minedAfterCancel), String(sum.seenAlone), `${sum.leakedCanaries} of ${sum.canaries}`],
+	]);
+	element("conduct").replaceChildren(tableOf(COLUMNS, rows));
+}
+
+function findingsOf({ findings }) {
+	if (findings.length === 0) return "none";
+	return Object.assign(made("span", findings.map((name) => FINDINGS[name]).join(", ")), { className: "bad" });
+}
+
+/** "2 of 3" with a bar. */
+function partOf(part, whole) {
+	if (whole === 0) return "none";
+	const cell = document.createDocumentFragment();
+	const text = [part, whole].map((value) => value.toLocaleString("en", { maximumSignificantDigits: 4 }));
+	cell.append(text.join(" of "), barOf(Math.min(100, (100 * part) / whole)));
+	return cell;
+}
+
+function inEther(wei) {
+	return Number(wei) / 1e18;
 }
 
 /** "; built 3 of the last day's 12 blocks with our transactions", or "" without such blocks. */
@@ -209,4 +254,5 @@ function show({ role, term, node, searchers, core }) {
 	for (const id of ids) judge(id, false, UNKNOWN);
 }
 
+scrolls(element("conduct"), "Builders' conduct");
 operatorPage(show, charts, figuresCame);

@@ -3,12 +3,11 @@
 
 import { chart, percent } from "./charts.js";
 import { element, ether, get, say } from "./common.js";
-import { made, scrolls, tableOf } from "./tables.js";
+import { barOf, drawn, made, scrolls, tableOf } from "./tables.js";
 
 const DAY_S = 86_400;
 const QUARTERS = 96;
 const STATES = { u: "up", f: "carried by the fallback", d: "down", "-": "not known" };
-const SVG = "http://www.w3.org/2000/svg";
 
 function sum(days, of) {
 	return days.reduce((all, day) => all + of(day), 0);
@@ -115,25 +114,10 @@ function table(columns, rows) {
 	const all = sum(rows, ([, count]) => count);
 	if (all === 0) return made("p", "Nothing yet.");
 	const body = rows.map(([name, count]) => {
-		const bar = document.createElementNS(SVG, "svg");
-		bar.setAttribute("class", "bar");
-		bar.setAttribute("aria-hidden", "true");
-		bar.append(rect(0, 0, (100 * count) / all, 1, "share"));
-		for (const [name, value] of [
-			["viewBox", "0 0 100 1"],
-			["preserveAspectRatio", "none"],
-		])
-			bar.setAttribute(name, value);
-		return [name, count.toLocaleString("en"), percent(share(count, all)), bar];
+		const part = share(count, all);
+		return [name, count.toLocaleString("en"), percent(part), barOf(part)];
 	});
 	return tableOf([...columns, ""], body);
-}
-
-function rect(x, y, width, height, className) {
-	const node = document.createElementNS(SVG, "rect");
-	for (const [name, value] of Object.entries({ x, y, width, height, class: className }))
-		node.setAttribute(name, String(value));
-	return node;
 }
 
 /** The runs of one state in a day: [state, first quarter, quarter behind the last one]. */
@@ -143,15 +127,14 @@ function runsOf(quarters) {
 
 /** A column for each day, from midnight at the top to midnight at the bottom. */
 function drawService(days) {
-	const grid = document.createElementNS(SVG, "svg");
-	grid.setAttribute("viewBox", `0 0 ${days.length} ${QUARTERS}`);
-	grid.setAttribute("preserveAspectRatio", "none");
+	const grid = drawn("svg", { viewBox: `0 0 ${days.length} ${QUARTERS}`, preserveAspectRatio: "none" });
 	const counts = { u: 0, f: 0, d: 0, "-": 0 };
 	const outages = [];
 	for (const [x, { day, quarters }] of days.entries()) {
 		for (const [state, first, end] of runsOf(quarters)) {
 			counts[state] += end - first;
-			grid.append(rect(x, first, 0.9, end - first, `state-${state === "-" ? "unknown" : state}`));
+			const place = { x, y: first, width: 0.9, height: end - first };
+			grid.append(drawn("rect", { ...place, class: `state-${state === "-" ? "unknown" : state}` }));
 			if (state === "f" || state === "d") outages.unshift([day, timeOf(first), timeOf(end), STATES[state]]);
 		}
 	}
@@ -207,6 +190,22 @@ async function showDays() {
 	}
 }
 
+/** The conduct of each builder. */
+async function showConduct() {
+	const shares = await get("/stats/builders.json").catch(() => []);
+	element("conduct-part").hidden = shares.length === 0;
+	const rows = shares.map(({ builder, backrun, refunded }) => [builder, partOf(backrun), partOf(refunded)]);
+	element("conduct").replaceChildren(tableOf(["Builder", "Bids kept", "Refunds paid"], rows));
+}
+
+/** A share from 0 to 1, with a bar. */
+function partOf(part) {
+	if (part === null) return "none yet";
+	const cell = document.createDocumentFragment();
+	cell.append(`${percent(100 * part)} `, barOf(100 * part));
+	return cell;
+}
+
 async function showService() {
 	try {
 		drawService(await get("/stats/service.json"));
@@ -218,8 +217,10 @@ async function showService() {
 for (const [id, name] of [
 	["waits", "Blocks until mined"],
 	["builders", "Builders"],
+	["conduct", "Conduct of builders"],
 	["outages", "Quarters of an hour that were not up"],
 ])
 	scrolls(element(id), name);
 void showDays();
+void showConduct();
 void showService();

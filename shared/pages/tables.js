@@ -22,6 +22,28 @@ export function tableOf(columns, rows) {
 	return table;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element of a picture. */
+export function drawn(tag, attributes) {
+	const node = document.createElementNS(SVG, tag);
+	for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
+	return node;
+}
+
+/** A bar for a percentage, beside its text. */
+export function barOf(share) {
+	const attributes = {
+		class: "bar",
+		"aria-hidden": "true",
+		viewBox: "0 0 100 1",
+		preserveAspectRatio: "none",
+	};
+	const bar = drawn("svg", attributes);
+	bar.append(drawn("rect", { x: 0, y: 0, width: share, height: 1, class: "share" }));
+	return bar;
+}
+
 /** Lets the keyboard scroll a box, which has a name then. */
 export function scrolls(box, name) {
 	box.tabIndex = 0;

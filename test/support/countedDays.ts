@@ -35,6 +35,10 @@ export const COUNTED = {
 			unknownBuilders: i === 12 ? 6 : 0,
 		};
 	}),
+	"/stats/builders.json": [
+		{ builder: "BuilderNet", mined: 0.3, backrun: 0.875, refunded: 1 },
+		{ builder: "Titan", mined: 0.7, backrun: null, refunded: null },
+	],
 	"/stats/service.json": days((i) => {
 		const up = "u".repeat(96);
 		if (i < UNKNOWN_DAYS) return { quarters: "-".repeat(96) };

@@ -92,10 +92,10 @@ export const core_refundSums = coreMethod({
 
 export const core_conduct = coreMethod({
 	name: "core_conduct",
-	summary: "The builders' conduct by day, for the operator.",
+	summary: "The builders' conduct, by day and in sums, for the operator.",
 	params: [],
-	result: z.array(z.record(z.string(), z.unknown())),
-	handle: (_params, _context, { conduct }) => conduct(),
+	result: z.record(z.string(), z.unknown()),
+	handle: async (_params, _context, { conduct }) => ({ ...(await conduct()) }),
 });
 
 export const core_history = coreMethod({

@@ -45,6 +45,7 @@ for (const [at, path, method] of [
 	["boost", "/admin/state", "GET"],
 	["boost", "/relay/admin/state", "GET"],
 	["relay", "/operator/builders.csv", "GET"],
+	["relay", "/operator/builders.json", "GET"],
 	["boost", "/relay/operator/builders.csv", "GET"],
 	["boost", "/admin/auto", "POST"],
 ] as const) {

@@ -40,6 +40,10 @@ it("sums what is known, and says what is not", async () => {
 	assert.deepEqual(await page.locator("#waits tbody th").allTextContents(), [
 		...["1", "2", "3", "4–5", "6–10", "11–25", "more than 25"],
 	]);
+	await page.locator("#conduct tbody tr").first().waitFor();
+	assert.deepEqual(await page.locator("#conduct tbody tr").allTextContents(), [
+		...["BuilderNet87.5 % 100 % ", "Titannone yetnone yet"],
+	]);
 	await page.locator(".chart summary").first().click();
 	const table = page.locator(".chart").first().locator("tbody tr");
 	await table.nth(89).waitFor();
@@ -76,7 +80,7 @@ it("can be used by the keyboard alone", async () => {
 	await page.locator(".chart canvas").nth(3).waitFor();
 	await page.locator("#grid rect").first().waitFor();
 	const reached: string[] = [];
-	for (let i = 0; i < 8; i += 1) {
+	for (let i = 0; i < 9; i += 1) {
 		await page.keyboard.press("Tab");
 		const [tag, name] = (await page.evaluate(
 			"[document.activeElement.tagName, document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()]",
@@ -87,7 +91,7 @@ it("can be used by the keyboard alone", async () => {
 	}
 	assert.deepEqual(reached, [
 		...["A Leeward", "SUMMARY Table", "SUMMARY Table", "SUMMARY Table", "SUMMARY Table"],
-		...["DIV Blocks until mined", "DIV Builders", "SUMMARY Table"],
+		...["DIV Blocks until mined", "DIV Builders", "DIV Conduct of builders", "SUMMARY Table"],
 	]);
 	assert.equal(await page.locator("details[open]").count(), 5);
 	const labels = await page.locator("[role=img]").evaluateAll((all) => all.map((one) => one.ariaLabel ?? ""));

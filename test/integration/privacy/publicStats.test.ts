@@ -23,7 +23,7 @@ interface Day {
 }
 
 const skip = isEdge ? "the core is a process with a clock of its own" : false;
-const PATHS = ["/stats", "/stats.json", "/stats/service.json"];
+const PATHS = ["/stats", "/stats.json", "/stats/builders.json", "/stats/service.json"];
 const clock = new LeapingClock();
 let fixture: AuctionFixture;
 before(async () => {
@@ -103,6 +103,9 @@ it("do not change by a byte until a day is over, has been for a day, and its blo
 	});
 	const example = JSON.parse(snippet("docs/api.md", '{"day": "2026-11-23"')) as Day;
 	assert.deepEqual({ ...example, day, refundedWei: paid, broughtWei: brought }, shown);
+	const shares = await (await at("/stats/builders.json", "*/*")).json();
+	assert.deepEqual(shares, [{ builder: "dev", mined: 1, backrun: 1, refunded: 1 }]);
+	assert.deepEqual(JSON.parse(snippet("docs/api.md", '[{"builder": "dev", "mined"')), shares);
 	const later = await look();
 	await fixture.system.restart();
 	assert.equal(await look(), later, "after a restart");
@@ -112,8 +115,8 @@ it("are a page for browsers, JSON for others, and with PUBLIC_STATS=false unknow
 	const types = async (accept: string) =>
 		Promise.all(PATHS.map(async (path) => (await at(path, accept)).headers.get("content-type")));
 	const json = "application/json";
-	assert.deepEqual(await types("text/html"), ["text/html; charset=utf-8", json, json]);
-	assert.deepEqual(await types("application/json"), [json, json, json]);
+	assert.deepEqual(await types("text/html"), ["text/html; charset=utf-8", json, json, json]);
+	assert.deepEqual(await types("application/json"), [json, json, json, json]);
 	const off = await startSystem({ env: { PUBLIC_STATS: "false" } });
 	try {
 		for (const accept of ["text/html", "application/json"]) {

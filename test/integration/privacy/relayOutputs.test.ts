@@ -99,6 +99,7 @@ const TABLE: Readonly<Record<string, readonly Column[]>> = {
 	receipts: [],
 	"receipts for a stranger": [],
 	"/operator/builders.csv": [],
+	"/operator/builders.json": [],
 	"/admin/history": [],
 	"answers while the node fails": [],
 	"answers while the node is down": [],
@@ -392,6 +393,7 @@ async function askTheNode(place: string): Promise<void> {
 const OPERATOR_TABLES = {
 	"/operator/refunds.csv": /month,recipient/,
 	"/operator/builders.csv": /^day,builder,sent/,
+	"/operator/builders.json": /"findings"/,
 };
 
 /** Reads the pages about the relay and about each transaction. */
