@@ -14,6 +14,7 @@ import { MISCONDUCTS, type Misconduct } from "../../devnet/misconduct.ts";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
 import { snippet } from "../../support/documents.ts";
+import { isEdge } from "../../support/engine.ts";
 import { LeapingClock } from "../../support/leapingClock.ts";
 import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 import { ETHER } from "../../support/relayFixture.ts";
@@ -36,6 +37,7 @@ const AUTHORIZATION = { authorization: `Bearer ${ADMIN_TOKEN}` };
 /** Longer than before its block a builder must have answered, in ms. */
 const WELL_BEFORE_MS = 5_000;
 
+const skip = isEdge ? "the core is a process with a clock of its own" : false;
 const run = promisify(execFile);
 const clock = new LeapingClock();
 let fixture: AuctionFixture;
@@ -80,7 +82,7 @@ async function blockOf(builder: DevBuilder): Promise<void> {
 for (const name of NAMES) {
 	// To name a builder that leaves out backruns takes ten.
 	const count = name === "strips" || name === "honest" ? 10 : 3;
-	test(`${name}: ${count} transactions with bids, and two that are cancelled`, async () => {
+	test(`${name}: ${count} transactions with bids, and two that are cancelled`, { skip }, async () => {
 		const builder = fixture.builder(name);
 		const path = `/fast?hint=calldata&builder=${name}`;
 		const bids = Array.from({ length: count }, async () => {
@@ -125,7 +127,7 @@ for (const name of NAMES) {
 	});
 }
 
-test("with more canaries, each dishonest builder is named, and the honest one is not", async () => {
+test("with more canaries, each dishonest builder is named, and the honest one is not", { skip }, async () => {
 	const honest = fixture.builder("honest");
 	const leaked = async () => (await sumOf("leaks")).leakedCanaries ?? 0;
 	while ((await leaked()) < 2) {
@@ -143,7 +145,7 @@ test("with more canaries, each dishonest builder is named, and the honest one is
 		assert.equal(leakedCanaries > 0, builder === "leaks", builder);
 });
 
-test("the table by day is a CSV for the operator alone, and a restart keeps it", async () => {
+test("the table by day is a CSV for the operator alone, and a restart keeps it", { skip }, async () => {
 	const url = `${fixture.system.client.url}/operator/builders.csv`;
 	assert.equal((await fetch(url)).status, 401);
 	const answer = await fetch(url, { headers: AUTHORIZATION });
