@@ -1,5 +1,5 @@
-// The operator's tables: the sums of refunds, and the builders' conduct. The core has them, which an
-// edge asks.
+// The operator's tables: the sums of refunds, and the builders' conduct. The core has them, and an
+// edge asks it.
 
 import { type AdminRoute, adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";

@@ -1,6 +1,7 @@
-// `GET /stats`, `/stats.json` and `/stats/builders.json`: the public statistics, for everybody. They
-// are of whole days that have been over for a day, and of final blocks. So they reveal nothing about a transaction that is
-// pending or may still leave the chain, not even by two looks. Wei are decimal strings.
+// `GET /stats`, `/stats.json` and `/stats/builders.json`: the public statistics, for everybody.
+// They are of whole days that have been over for a day, and of final blocks. So they reveal nothing
+// about a transaction that is pending or may still leave the chain, not even by two looks. Wei are
+// decimal strings.
 
 import type { Clock } from "../../shared/clock.ts";
 import { dayText, shownDays } from "../../shared/days.ts";
