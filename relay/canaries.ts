@@ -2,12 +2,12 @@
 // random times. Anybody else can have one only from that builder. domain/conduct.ts counts them,
 // and docs/decisions/canaries.md has the choices.
 
+import { SigningKey } from "ethers/crypto";
+import { Transaction } from "ethers/transaction";
 import type { Background } from "../shared/background.ts";
 import { UNKNOWN_ADDRESS } from "../shared/client.ts";
 import type { Clock } from "../shared/clock.ts";
 import { hexToBytes } from "../shared/ethereum/hex.ts";
-import { type RlpItem, rlpEncode, uintToBytes } from "../shared/ethereum/rlp.ts";
-import { keccak256, keyBytes, signHash } from "../shared/ethereum/signatures.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import type { NextBlock, Tip } from "./domain/chain.ts";
 import type { Accounts } from "./domain/ports.ts";
@@ -120,23 +120,14 @@ export class Canaries {
 	#signed(nonce: bigint, { baseFee, fork }: NextBlock): Buffer {
 		const { key, address, chainId } = this.#options;
 		const tip = LEAST_TIP + BigInt(Math.floor(this.#dependencies.random() * MORE_TIP));
-		const fields: readonly RlpItem[] = [
-			...[chainId, nonce, tip, CAP_FACTOR * baseFee + tip, fork.transferGas.toExisting].map(uintToBytes),
-			...[hexToBytes(address) ?? NOTHING, NOTHING, NOTHING, []],
-		];
-		const { signature, recid } = signHash(keccak256(TYPE, rlpEncode(fields)), keyBytes(key));
-		const [r, s] = [signature.subarray(0, 32), signature.subarray(32)].map((part) =>
-			uintToBytes(BigInt(`0x${Buffer.from(part).toString("hex")}`)),
-		);
-		return Buffer.concat([
-			TYPE,
-			rlpEncode([...fields, uintToBytes(BigInt(recid)), r ?? NOTHING, s ?? NOTHING]),
-		]);
+		const transaction = Transaction.from({
+			...{ type: 2, chainId, nonce: Number(nonce), to: address, gasLimit: fork.transferGas.toExisting },
+			...{ maxPriorityFeePerGas: tip, maxFeePerGas: CAP_FACTOR * baseFee + tip },
+		});
+		transaction.signature = new SigningKey(key).sign(transaction.unsignedHash);
+		return hexToBytes(transaction.serialized) as Buffer;
 	}
 }
-
-const TYPE = Buffer.of(2);
-const NOTHING = Buffer.alloc(0);
 
 /** As a client's with `?hidden` and `builders=` would be, without an address of its own. */
 function submissionTo(builder: string, raw: Buffer): Submission {
