@@ -13,6 +13,7 @@ const OWN_COMMAND = /^test\/(metamask|python)\//;
 const FIRST = [
 	"test/integration/deploy/severalBoosts.test.ts",
 	"test/contract/postgres.test.ts",
+	"test/integration/privacy/relayOutputs.test.ts",
 	"test/integration/deploy/crash.test.ts",
 	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/start.test.ts",

@@ -46,6 +46,7 @@ const CHECK_MS = 2_000;
 export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDependencies): Route[] {
 	const { checks, draining, place } = options;
 	const results = checkRunner(checks, dependencies);
+	const logChanges = changeLogger(dependencies.log);
 	return [
 		{ ...PROBED, path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
 		{
@@ -53,6 +54,7 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 			path: "/readyz",
 			handle: async () => {
 				const found = await results();
+				logChanges(found);
 				const isDraining = draining();
 				const ready = !isDraining && found.every(([, { ok }]) => ok);
 				const body = { ready, draining: isDraining, ...place?.(), checks: Object.fromEntries(found) };
@@ -62,11 +64,26 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 	];
 }
 
+type Results = readonly (readonly [name: string, result: CheckResult])[];
+
+/** Returns a function that logs each check that begins to fail, in its own words, or ends to. */
+function changeLogger(log: Logger): (results: Results) => void {
+	let failing: ReadonlySet<string> = new Set();
+	return (results) => {
+		const before = failing;
+		failing = new Set(results.filter(([, { ok }]) => !ok).map(([name]) => name));
+		for (const [name, result] of results) {
+			if (!result.ok && !before.has(name)) log.warn("not ready", { task: name, reason: result.reason });
+			if (result.ok && before.has(name)) log.info("ready again", { task: name });
+		}
+	};
+}
+
 /** Returns a function that runs all checks. Concurrent calls share one run. */
 export function checkRunner(
 	checks: readonly ReadinessCheck[],
 	{ clock, log }: OpsRoutesDependencies,
-): () => Promise<readonly (readonly [name: string, result: CheckResult])[]> {
+): () => Promise<Results> {
 	let running: Promise<[string, CheckResult][]> | undefined;
 
 	const runCheck = async ({ name, check }: ReadinessCheck): Promise<[string, CheckResult]> => {

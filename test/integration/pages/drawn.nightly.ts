@@ -1,5 +1,5 @@
-// The pages of transactions, refunds and statistics, and those of the operators, are drawn within a
-// second on a CPU that is four times as slow as this one.
+// The pages of transactions, refunds, searchers and statistics, and those of the operators, are
+// drawn within a second on a CPU that is four times as slow as this one.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -53,6 +53,7 @@ it("draws each page for users", async () => {
 	const has = (selector: string) => () => page.locator(selector).filter({ hasText: /./ }).waitFor();
 	await isFast(page, `${url}/tx/${target.hash}`, has("#net"));
 	await isFast(page, `${url}/refunds`, has(".no-wallet"));
+	await isFast(page, `${url}/searcher`, has(".no-wallet"));
 	await isFast(page, `${url}/stats`, async () => {
 		await page.locator(".chart canvas").nth(3).waitFor();
 		await page.locator("#grid rect").first().waitFor({ state: "attached" });
