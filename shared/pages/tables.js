@@ -34,7 +34,7 @@ export function drawn(tag, attributes) {
 /** A bar for a percentage, beside its text. */
 export function barOf(share) {
 	const attributes = {
-		class: "bar",
+		class: "share-bar",
 		"aria-hidden": "true",
 		viewBox: "0 0 100 1",
 		preserveAspectRatio: "none",

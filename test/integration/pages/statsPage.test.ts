@@ -23,6 +23,13 @@ after(async () => {
 	await system?.stop();
 });
 
+/** The filled part of the first bar, and the colour behind it. */
+const BAR = `(() => {
+	const bar = document.querySelector("#waits svg");
+	const width = (one) => one.getBoundingClientRect().width;
+	return [width(bar.firstChild) / width(bar), getComputedStyle(bar).backgroundColor];
+})()`;
+
 it("sums what is known, and says what is not", async () => {
 	const opened = await openPage(browser, url, { answers: COUNTED });
 	const { page } = opened;
@@ -37,6 +44,9 @@ it("sums what is known, and says what is not", async () => {
 	assert.deepEqual(await page.locator("#builders tbody th").allTextContents(), [
 		...["Titan", "BuilderNet", "another", "not known"],
 	]);
+	const [part, around] = (await page.evaluate(BAR)) as readonly [number, string];
+	assert.ok(Math.abs(part - 0.728) < 0.01, `a bar of ${part}`);
+	assert.equal(around, "rgba(0, 0, 0, 0)", "nothing is drawn behind a bar");
 	assert.deepEqual(await page.locator("#waits tbody th").allTextContents(), [
 		...["1", "2", "3", "4–5", "6–10", "11–25", "more than 25"],
 	]);
