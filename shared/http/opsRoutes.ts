@@ -66,15 +66,18 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 
 type Results = readonly (readonly [name: string, result: CheckResult])[];
 
-/** Returns a function that logs each check that begins to fail, in its own words, or ends to. */
+/**
+ * Returns a function that logs when a check begins to fail, in its own words, and when that ends.
+ * At the start of a process a check that has never passed is no news.
+ */
 function changeLogger(log: Logger): (results: Results) => void {
-	let failing: ReadonlySet<string> = new Set();
+	const passed = new Map<string, boolean>();
 	return (results) => {
-		const before = failing;
-		failing = new Set(results.filter(([, { ok }]) => !ok).map(([name]) => name));
 		for (const [name, result] of results) {
-			if (!result.ok && !before.has(name)) log.warn("not ready", { task: name, reason: result.reason });
-			if (result.ok && before.has(name)) log.info("ready again", { task: name });
+			const before = passed.get(name);
+			if (!result.ok && before === true) log.warn("not ready", { task: name, reason: result.reason });
+			if (result.ok && before === false) log.info("ready again", { task: name });
+			if (result.ok || before !== undefined) passed.set(name, result.ok);
 		}
 	};
 }

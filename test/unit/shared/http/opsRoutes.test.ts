@@ -50,12 +50,12 @@ test("a check that throws or hangs for two seconds has failed; concurrent reques
 test("a check that begins to fail is logged once, in the words of the answer, and its end too", async () => {
 	const lines: unknown[] = [];
 	const note = (message: string, fields?: object) => void lines.push([message, fields]);
-	let isFailing = false;
+	let isFailing = true;
 	const reason = "the node does not answer";
 	const check = (): CheckResult => (isFailing ? { ok: false, reason } : { ok: true });
 	const log = { ...silentLogger, warn: note, info: note };
 	const { get } = start([{ name: "node", check }], undefined, log);
-	for (const now of [false, true, true, false, false]) {
+	for (const now of [true, false, true, true, false, false]) {
 		isFailing = now;
 		await get("/readyz");
 	}
