@@ -104,14 +104,16 @@ export class PublicPool implements Component {
 	}
 
 	async #confirm(hash: string, at: number): Promise<void> {
-		const { isWatched, onSeen } = this.#dependencies;
-		const isPending = async () => {
-			const found = fieldsOf(await this.#ask("eth_getTransactionByHash", [hash]));
-			return found !== null && (found.blockHash ?? null) === null;
-		};
-		const isNews = isWatched(hash) && !this.#stopping.signal.aborted && (await isPending());
+		const { isWatched, onSeen, clock } = this.#dependencies;
+		const isOver = (): boolean => this.#stopping.signal.aborted || !isWatched(hash);
+		const answer = isOver() ? null : await this.#ask("eth_getTransactionByHash", [hash]);
+		if (answer === undefined && !isOver()) {
+			clock.after(CONFIRM_MS, () => void this.#confirm(hash, at));
+			return;
+		}
 		this.#waiting.delete(hash);
-		if (isNews) onSeen(hash, at);
+		const found = fieldsOf(answer);
+		if (found !== null && (found.blockHash ?? null) === null && !isOver()) onSeen(hash, at);
 	}
 
 	/** Polls the filter while nothing is announced. */
@@ -141,13 +143,13 @@ export class PublicPool implements Component {
 		else for (const hash of hashes) this.#announced(hash);
 	}
 
-	/** The result; null if the node fails or refuses. */
+	/** The result; undefined if the node fails or refuses, which tells nothing. */
 	async #ask(method: string, params: readonly unknown[]): Promise<unknown> {
 		try {
 			const answer = await this.#dependencies.node.call({ method, params }, CALL_MS);
-			return answer.ok ? answer.result : null;
+			return answer.ok ? answer.result : undefined;
 		} catch (thrown) {
-			if (thrown instanceof UpstreamError) return null;
+			if (thrown instanceof UpstreamError) return undefined;
 			throw thrown;
 		}
 	}
