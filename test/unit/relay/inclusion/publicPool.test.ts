@@ -125,3 +125,13 @@ test("a node that is down for a while is watched again", async () => {
 	await clock.advance(CONFIRM_MS);
 	assert.deepEqual(seen, [[OURS, at]]);
 });
+
+test("one that a failing node does not confirm is asked about until the node answers", async () => {
+	const at = await announces(OURS);
+	isDown = true;
+	await clock.advance(3 * CONFIRM_MS);
+	assert.deepEqual(seen, []);
+	isDown = false;
+	await clock.advance(CONFIRM_MS);
+	assert.deepEqual(seen, [[OURS, at]]);
+});
