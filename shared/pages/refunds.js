@@ -2,23 +2,14 @@
 // and saved as CSV.
 
 import { amount } from "./amounts.js";
-import { call, element, ether, get, now, say, walletButtons } from "./common.js";
+import { call, element, ether, say, walletButtons } from "./common.js";
 import { groups } from "./groups.js";
-import { signTyped } from "./typed.js";
+import { signedRead } from "./signedRead.js";
 
-/** How long what the wallet signs is good for, in seconds. */
-const SIGNED_S = 3_600;
 /** The address in the page's path; without one it is the wallet's account. */
 const [, , asked] = location.pathname.split("/");
-const READ = [
-	{ name: "relay", type: "string" },
-	{ name: "scope", type: "string" },
-	{ name: "until", type: "uint256" },
-];
 /** The columns of a refund, which stand before its fields on a phone. */
 const NAMES = ["Block", "Transaction", "Paid", "Owed", "From", "To"];
-/** The relay's name that the user knows: the page's host, and another one once it was shown. */
-let known = location.host;
 /** How the refunds on the page were asked for. */
 let question = null;
 
@@ -39,32 +30,12 @@ async function parts({ path, header }, accept, nextOf) {
 	return answers;
 }
 
-async function sign(provider, relay) {
-	const [account] = await provider.request({ method: "eth_requestAccounts" });
-	const address = (asked ?? account).toLowerCase();
-	const until = Math.floor(now() / 1000) + SIGNED_S;
-	const signature = await signTyped(provider, account, "Read", READ, { relay, scope: "refunds", until });
-	return {
-		path: `/refunds/${address}`,
-		header: `address=${account}, relay=${relay}, until=${until}, signature=${signature}`,
-	};
-}
-
 async function show(provider) {
 	try {
-		const { name } = await get("/info");
-		const relay = name ?? location.host;
-		if (!/^[\w.:[\]-]{1,260}$/.test(relay)) throw new Error("the relay's name is not a host");
-		if (relay !== known) {
-			known = relay;
-			say(
-				"told",
-				`The relay here calls itself ${relay}, and this page is at ${location.host}. Your signature would open your refunds at ${relay}. If you trust that name, press the button again.`,
-			);
-			return;
-		}
-		say("told", `Your wallet asks you to sign: refunds at ${relay}, for an hour.`);
-		question = await sign(provider, relay);
+		const signed = await signedRead(provider, "refunds");
+		if (signed === null) return;
+		const address = (asked ?? signed.account).toLowerCase();
+		question = { path: `/refunds/${address}`, header: signed.header };
 		const answers = await parts(question, "application/json", (_, text) => JSON.parse(text).next);
 		const pages = answers.map((text) => JSON.parse(text));
 		draw(pages);
