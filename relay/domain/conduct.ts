@@ -1,8 +1,8 @@
 // Derives a builder's conduct towards the transactions of a day from their records. Pure.
 
 import { dayOf } from "../../shared/days.ts";
-import type { TxEvent } from "./events.ts";
-import { type Delivery, isMined, type LifeEvent, type TransactionRecord } from "./record.ts";
+import type { Delivery, TransactionRecord } from "./record.ts";
+import { inclusionOf } from "./refundRow.ts";
 
 /** The counts of a builder's conduct, in transactions. */
 export const CONDUCT_COUNTS = [
@@ -157,11 +157,4 @@ function isLeaked(record: TransactionRecord, builder: string, { builtBy }: Condu
 
 function isSend({ kind, answer }: Delivery): boolean {
 	return kind !== "cancel" && answer !== "unsent";
-}
-
-function inclusionOf({ stage, events }: TransactionRecord) {
-	if (!isMined(stage)) return undefined;
-	return events.findLast((event): event is Extract<LifeEvent & TxEvent, { type: "included" }> => {
-		return event.type === "included";
-	});
 }
