@@ -34,7 +34,7 @@ import { coreFigures } from "./figures.ts";
 import { paymentReader } from "./inclusion/payments.ts";
 import { PublicPool } from "./inclusion/publicPool.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
-import { conductReport } from "./ingress/builderConduct.ts";
+import { conductSums, conductView } from "./ingress/builderConduct.ts";
 import { bundleBlockView } from "./ingress/bundleViews.ts";
 import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import { coreCalls } from "./ingress/methods/index.ts";
@@ -346,7 +346,8 @@ export async function makeCore(
 			leaks: publicPool.isSeen ? "seen" : "unseen",
 		}),
 		check,
-		conduct: async () => conductReport(await conduct.all()),
+		conductDays: async () => (await conduct.all()).map(conductView),
+		conductSums: async () => conductSums(await conduct.all()),
 		state: coreState({
 			...{ kv, transactions, deliveries, fanout, market, abilities, edges, check, lastWrite },
 			...{ stageCounts, relays, clock },

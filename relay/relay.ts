@@ -146,7 +146,19 @@ async function assemble(
 		const runChecks = checkRunner(checks, { clock, log });
 		const ofProcess = new ProcessFigures({ clock });
 		const history = new History({ ...ofProcess.figures, ...edgeFigures(registry) }, { clock });
-		const options = { log, clock, build, drainMs, waiting, coreOf, finder, requests, history, checks };
+		const options = {
+			log,
+			clock,
+			build,
+			drainMs,
+			waiting,
+			coreOf,
+			finder,
+			requests,
+			history,
+			checks,
+			runChecks,
+		};
 		const ingress = createServers(config, options, edge);
 		const own = async () => ({
 			name: `${hostname()}:${ingress.port}`,

@@ -9,7 +9,7 @@ import type { History } from "../shared/history.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { EventStreams } from "../shared/http/eventStreams.ts";
 import { jsonAnswer } from "../shared/http/messages.ts";
-import { checkRunner, type ReadinessCheck } from "../shared/http/opsRoutes.ts";
+import type { checkRunner, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import { problemsOf } from "../shared/problems.ts";
@@ -21,12 +21,13 @@ import { hasRecords } from "./domain/builder.ts";
 import { MAX_PER_SENDER } from "./domain/transaction.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreRequests } from "./edge/coreRequests.ts";
-import type { ConductReport } from "./ingress/builderConduct.ts";
+import type { ConductSum, ConductView } from "./ingress/builderConduct.ts";
 import { type InfoFacts, infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import type { CoreFacts } from "./ingress/methodDependencies.ts";
 import {
-	core_conduct,
+	core_conductDays,
+	core_conductSums,
 	core_facts,
 	core_refundSums,
 	core_sharedTransaction,
@@ -57,22 +58,23 @@ export interface ServersOptions {
 	readonly finder: CoreFinder | null;
 	/** Asks the core by HTTP. */
 	readonly requests: CoreRequests;
-	/** The checks of /readyz. */
+	/** The checks of /readyz, and what runs them for the operator. */
 	readonly checks: readonly ReadinessCheck[];
+	readonly runChecks: ReturnType<typeof checkRunner>;
 	/** This process's own figures over time. */
 	readonly history: History;
 }
 
 /** Makes the ingress; nothing listens yet. */
 export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeModules): Ingress {
-	const { log, clock, build, drainMs, waiting, coreOf, finder, requests, history, checks } = options;
+	const { log, clock, build, drainMs, waiting, coreOf, finder, requests, history, checks, runChecks } =
+		options;
 	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
 	const feedStreams = new EventStreams(
 		{ clock },
 		{ lifeMs: FEED_STREAM_LIFE_MS, retryMs: FEED_STREAM_RETRY_MS },
 	);
 	const streams = (): number => edge.streams.size + requests.streams + feedStreams.size;
-	const runChecks = checkRunner(checks, { clock, log });
 	const callMany = createCallMany(
 		{ rules, feeRecipientOf: edge.feeRecipientOf },
 		{
@@ -113,7 +115,8 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			}),
 			tables: {
 				refundSums: async (from) => (await core.run(core_refundSums, [from], OWN_CALL)) as RefundSumsPage,
-				conduct: async () => (await core.run(core_conduct, [], OWN_CALL)) as ConductReport,
+				days: async () => (await core.run(core_conductDays, [], OWN_CALL)) as readonly ConductView[],
+				sums: async () => (await core.run(core_conductSums, [], OWN_CALL)) as readonly ConductSum[],
 			},
 			async info() {
 				return infoReport(config, {

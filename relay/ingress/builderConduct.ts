@@ -19,13 +19,6 @@ export interface ConductSum extends Omit<ConductView, "day"> {
 	readonly findings: readonly Finding[];
 }
 
-/** The answer of the core. */
-export interface ConductReport {
-	/** By day and builder. */
-	readonly days: readonly ConductView[];
-	readonly sums: readonly ConductSum[];
-}
-
 /** Days that a sum is about. */
 export const SUM_DAYS = 30;
 
@@ -40,10 +33,6 @@ export function conductSums(rows: readonly Conduct[]): readonly ConductSum[] {
 		const { day, ...view } = conductView(sum);
 		return { ...view, findings: findingsOf(sum) };
 	});
-}
-
-export function conductReport(rows: readonly Conduct[]): ConductReport {
-	return { days: rows.map(conductView), sums: conductSums(rows) };
 }
 
 /** A sum for each builder, with the day of its first row. */

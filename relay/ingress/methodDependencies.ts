@@ -27,7 +27,7 @@ import type { SearcherMarket } from "../market/market.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
-import type { ConductReport } from "./builderConduct.ts";
+import type { ConductSum, ConductView } from "./builderConduct.ts";
 import type { Leaks } from "./info.ts";
 import type { CoreState } from "./operators.ts";
 import type { VerifyRead } from "./readSignatures.ts";
@@ -68,8 +68,9 @@ export interface CoreNeeds {
 	readonly state: () => Promise<CoreState>;
 	/** A page of the operator's sums of refunds; `from`: its place, null for the first one. */
 	readonly refundSums: (from: string | null) => Promise<RefundSumsPage>;
-	/** The builders' conduct, for the operator. */
-	readonly conduct: () => Promise<ConductReport>;
+	/** The builders' conduct by day, and in sums, for the operator. */
+	readonly conductDays: () => Promise<readonly ConductView[]>;
+	readonly conductSums: () => Promise<readonly ConductSum[]>;
 	/** Accepts the report of a relay. */
 	readonly report: (report: RelayReport) => void;
 	/** The core's figures over time. */

@@ -5,7 +5,7 @@ import { type AdminRoute, adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type ConductReport, conductRows } from "./builderConduct.ts";
+import { type ConductSum, type ConductView, conductRows } from "./builderConduct.ts";
 import { csvAnswer } from "./csv.ts";
 import { isPlace, type RefundSumsPage, SUM_COLUMNS } from "./refundSums.ts";
 
@@ -15,15 +15,19 @@ export type ReadRefundSums = (from: string | null) => Promise<RefundSumsPage>;
 /** The data of the tables. */
 export interface OperatorTables {
 	readonly refundSums: ReadRefundSums;
-	/** The builders' conduct. Throws RpcError without a core. */
-	readonly conduct: () => Promise<ConductReport>;
+	/** The builders' conduct by day, and in sums. They throw RpcError without a core. */
+	readonly days: () => Promise<readonly ConductView[]>;
+	readonly sums: () => Promise<readonly ConductSum[]>;
 }
 
 /**
  * `GET /operator/refunds.csv`, `/operator/builders.csv` and `/operator/builders.json`, and all of
  * them below `/relay`, for boost streams those to the relay.
  */
-export function operatorTables(token: string | undefined, { refundSums, conduct }: OperatorTables): Route[] {
+export function operatorTables(
+	token: string | undefined,
+	{ refundSums, days, sums }: OperatorTables,
+): Route[] {
 	const routes: AdminRoute[] = [
 		{
 			path: "/operator/refunds.csv",
@@ -33,12 +37,12 @@ export function operatorTables(token: string | undefined, { refundSums, conduct 
 		{
 			path: "/operator/builders.csv",
 			verb: "GET",
-			handle: () => ofCore(async () => csvAnswer("builders.csv", conductRows((await conduct()).days))),
+			handle: () => ofCore(async () => csvAnswer("builders.csv", conductRows(await days()))),
 		},
 		{
 			path: "/operator/builders.json",
 			verb: "GET",
-			handle: () => ofCore(async () => jsonAnswer(200, (await conduct()).sums)),
+			handle: () => ofCore(async () => jsonAnswer(200, await sums())),
 		},
 	];
 	const below = routes.map((route) => ({ ...route, path: `/relay${route.path}` }));

@@ -90,12 +90,20 @@ export const core_refundSums = coreMethod({
 	handle: ([from], _context, { refundSums }) => refundSums(from),
 });
 
-export const core_conduct = coreMethod({
-	name: "core_conduct",
-	summary: "The builders' conduct, by day and in sums, for the operator.",
+export const core_conductDays = coreMethod({
+	name: "core_conductDays",
+	summary: "The builders' conduct by day, for the operator.",
 	params: [],
-	result: z.record(z.string(), z.unknown()),
-	handle: async (_params, _context, { conduct }) => ({ ...(await conduct()) }),
+	result: z.array(z.record(z.string(), z.unknown())),
+	handle: (_params, _context, { conductDays }) => conductDays(),
+});
+
+export const core_conductSums = coreMethod({
+	name: "core_conductSums",
+	summary: "The sums of the builders' conduct, for the operator.",
+	params: [],
+	result: z.array(z.record(z.string(), z.unknown())),
+	handle: (_params, _context, { conductSums }) => conductSums(),
 });
 
 export const core_history = coreMethod({
@@ -140,7 +148,8 @@ export const BETWEEN_RELAYS = [
 	core_check,
 	core_state,
 	core_refundSums,
-	core_conduct,
+	core_conductDays,
+	core_conductSums,
 	core_history,
 	core_report,
 ] as const;

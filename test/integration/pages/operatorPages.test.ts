@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { Browser } from "playwright-core";
 import { noConduct } from "../../../relay/domain/conduct.ts";
-import { conductReport } from "../../../relay/ingress/builderConduct.ts";
+import { conductSums } from "../../../relay/ingress/builderConduct.ts";
 import { PROBLEMS, type Problem, type ProblemWords } from "../../../shared/problems.ts";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import {
@@ -205,7 +205,7 @@ it("shows the builders' conduct, and what is found about one", async () => {
 		minedAfterCancel: 2,
 		canaries: 9,
 	};
-	const answers = { "/relay/operator/builders.json": conductReport([honest, other]).sums };
+	const answers = { "/relay/operator/builders.json": conductSums([honest, other]) };
 	const opened = await openPage(browser, `${fixture.boost.url}/relay/operator`, { width: 390, answers });
 	const { page } = opened;
 	await logIn(opened);

@@ -12,10 +12,12 @@ const TOKEN = "token";
 const LINE = ["2026-01", "0x1", "0x2", 'a "b"', "dev", "1", "3", "2", "1"];
 const PLACE = `unpaid/0x${"ab".repeat(20)}/999999999991/0x${"cd".repeat(32)}`;
 
+const NOT_ASKED = () => assert.fail("not asked");
+
 /** The answer to a request for `path`. */
 async function get(path: string, read: ReadRefundSums, token = TOKEN) {
 	const { pathname, searchParams: query } = new URL(path, "http://relay");
-	const tables = { refundSums: read, conduct: () => assert.fail("not asked") };
+	const tables = { refundSums: read, days: NOT_ASKED, sums: NOT_ASKED };
 	const route = operatorTables(TOKEN, tables).find((one) => one.path === pathname);
 	return route?.handle({
 		...{ path: pathname, query, params: {}, address: "192.0.2.1" },
