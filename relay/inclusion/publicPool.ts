@@ -125,22 +125,25 @@ export class PublicPool implements Component {
 			const isDue = this.#subscription?.live !== true;
 			if (isDue) await this.#readFilter();
 			else this.#isPolled = false;
-			const isRefused = isDue && this.#filter === null && !this.#isPolled;
+			const isRefused = isDue && this.#filter === null;
 			const ms = isRefused ? REFUSED_MS : (pollMs ?? Math.min(MAX_POLL_MS, slot.ms / 4));
 			await pause(clock, ms, signal);
 		}
 	}
 
+	/** Reads the filter. One that has just been answered and is lost now is made again at once. */
 	async #readFilter(): Promise<void> {
-		if (this.#filter === null) {
-			const made = await this.#ask("eth_newPendingTransactionFilter", []);
-			this.#filter = typeof made === "string" ? made : null;
-		}
-		const hashes = this.#filter === null ? null : await this.#ask("eth_getFilterChanges", [this.#filter]);
+		const wasPolled = this.#isPolled;
+		const isNew = this.#filter === null;
+		const hashes = isNew ? undefined : await this.#ask("eth_getFilterChanges", [this.#filter]);
 		this.#isPolled = Array.isArray(hashes);
+		if (Array.isArray(hashes)) {
+			for (const hash of hashes) this.#announced(hash);
+			return;
+		}
 		// The node has forgotten the filter, or another node behind a load balancer has it.
-		if (!Array.isArray(hashes)) this.#filter = null;
-		else for (const hash of hashes) this.#announced(hash);
+		const made = isNew || wasPolled ? await this.#ask("eth_newPendingTransactionFilter", []) : null;
+		this.#filter = typeof made === "string" ? made : null;
 	}
 
 	/** The result; undefined if the node fails or refuses, which tells nothing. */

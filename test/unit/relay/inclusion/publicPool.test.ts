@@ -115,6 +115,21 @@ test("leaks are seen while the filter answers, and a node without one is rarely 
 	assert.equal(pool.isSeen, true);
 });
 
+test("a filter whose changes are lost once is made again at once", async () => {
+	await announces();
+	changes = undefined;
+	await clock.advance(POLL_MS);
+	const at = await announces(OURS);
+	await clock.advance(CONFIRM_MS);
+	assert.deepEqual(seen, [[OURS, at]]);
+});
+
+test("a node that always forgets its filters is rarely asked", async () => {
+	changes = undefined;
+	await clock.advance(30_000);
+	assert.ok(calls.length <= 8, calls.join());
+});
+
 test("a node that is down for a while is watched again", async () => {
 	isDown = true;
 	await clock.advance(POLL_MS);
