@@ -147,7 +147,10 @@ it("no status of a fallback ends what it was given", async () => {
 for (const [name, offMs] of Object.entries({ right: 0, ...DAYS_OFF, ...sized({}, HOURS_OFF) })) {
 	it(`a clock that is ${name} for a while expires nothing, and revives nothing`, async () => {
 		const cancelled = await acknowledged();
+		const orders = () => world.system.builder.liveOrders(cancelled.hash).length;
+		await until("the builder has it", () => orders() > 0);
 		assert.equal(await resultOf("eth_cancelTransaction", [cancelled.hash], callAt("/fast")), true);
+		await until("the builder has dropped it", () => orders() === 0);
 		await world.fails();
 		const early = await acknowledged();
 		await clock.set(world.boost, offMs);
