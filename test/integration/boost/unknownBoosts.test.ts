@@ -176,11 +176,12 @@ for (const [how, begin] of Object.entries(TROUBLES)) {
 		const isAccepted = async () => (await cancel(other, tx)).result === true;
 		await until("the cancel is accepted", isAccepted);
 		await fixture.wires.fallback.set(null);
-		// It reaches the relay, which has both.
+		// It reaches the relay, which has both. After its silence the first one may have given the
+		// fallback what nobody has cancelled.
 		await until("it has taken over what the first one had", async () => {
 			return (await one.status()).journal.depth === 0 && (await other.status()).journal.depth === 1;
 		});
-		assert.deepEqual([tx, kept].map(sentToFallback), [0, 0]);
+		assert.equal(sentToFallback(tx), 0);
 		await fixture.recovers();
 		await mineAll(fixture.system, [kept]);
 		await until("the first one knows", async () => {
