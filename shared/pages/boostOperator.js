@@ -2,7 +2,8 @@
 // Breakers can be forced, once the operator has read what that does.
 
 import { element, say } from "./common.js";
-import { authorization, fillRows, isoSecond, operatorPage } from "./operator.js";
+import { authorization, isoSecond, operatorPage } from "./operator.js";
+import { scrolls, tableOf } from "./tables.js";
 
 const STATES = {
 	closed: "closed: it serves",
@@ -159,7 +160,7 @@ function showInstances(instances) {
 		isSilent ? "–" : isoSecond(new Date(Date.now() - upSeconds * 1_000).toISOString()),
 		isSilent ? "it is silent" : `${Math.round(secondsAgo)} s ago`,
 	]);
-	fillRows("instances", rows);
+	element("instances").replaceChildren(tableOf(["Instance", "Reaches the relay", "Since", "Reported"], rows));
 }
 
 function show({ status, history, instances }) {
@@ -185,4 +186,5 @@ function show({ status, history, instances }) {
 	);
 }
 
+scrolls(element("instances"), "Boost instances");
 const refresh = operatorPage(show, charts);

@@ -2,6 +2,8 @@
 // the values as text, and a table for those who do not see the picture.
 // https://github.com/leeoniya/uPlot
 
+import { scrolls, tableOf } from "./tables.js";
+
 /** Dashes by line, for those who do not see the colours. */
 const DASHES = [[], [6, 3], [2, 3], [10, 3, 2, 3], [1, 2], [12, 4]];
 /** Colours of charts.css. */
@@ -77,7 +79,8 @@ export function chart(into, { title, lines, unit = "", bands: states = [], byDay
 		return byDay === undefined ? text.slice(0, -1) : text.slice(0, 10);
 	};
 	const tickOf = (s) => (byDay === undefined ? timeOf(s).slice(11) : timeOf(s).slice(5));
-	const table = tableOf(title, lines, unit, byDay === undefined ? "Time (UTC)" : "Day (UTC)", timeOf);
+	const names = lines.map((name) => (unit === "" ? name : `${name}, ${unit}`));
+	const table = tableFor(title, [byDay === undefined ? "Time (UTC)" : "Day (UTC)", ...names], timeOf);
 	figure.append(made("figcaption", "", title), canvas, none, legend, table.details);
 	into.append(figure);
 
@@ -196,37 +199,17 @@ function drawBands({ ctx, bbox, valToPos }, bands) {
 }
 
 /** The table of a figure, the latest row first. It is filled while it is open. */
-function tableOf(title, lines, unit, timeName, timeOf) {
-	const details = made("details");
+function tableFor(title, columns, timeOf) {
 	const box = made("div", "scrolled");
-	box.tabIndex = 0;
-	box.setAttribute("role", "region");
-	box.setAttribute("aria-label", `Table: ${title}`);
-	const body = made("tbody");
-	const head = made("tr");
-	for (const name of [timeName, ...lines]) {
-		const cell = made("th", "", unit === "" || name === timeName ? name : `${name}, ${unit}`);
-		cell.scope = "col";
-		head.append(cell);
-	}
-	const table = made("table");
-	const thead = made("thead");
-	thead.append(head);
-	table.append(thead, body);
-	box.append(table);
+	scrolls(box, `Table: ${title}`);
+	const details = made("details");
 	details.append(made("summary", "", "Table"), box);
 	let shown = [[], []];
 	const fill = () => {
 		if (!details.open) return;
-		const [times, columns] = shown;
-		const rows = times.map((s, i) => {
-			const row = made("tr");
-			const time = made("th", "", timeOf(s));
-			time.scope = "row";
-			row.append(time, ...columns.map((column) => made("td", "", short(column[i]))));
-			return row;
-		});
-		body.replaceChildren(...rows.reverse());
+		const [times, values] = shown;
+		const rows = times.map((s, i) => [timeOf(s), ...values.map((column) => short(column[i]))]);
+		box.replaceChildren(tableOf(columns, rows.reverse()));
 	};
 	details.addEventListener("toggle", fill);
 	return {

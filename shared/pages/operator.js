@@ -75,23 +75,6 @@ export function operatorPage(show, charts, figuresCame = () => {}) {
 	return shown;
 }
 
-/** Fills the body of a table with this id. Its box scrolls, by the keyboard as well. */
-export function fillRows(id, rows) {
-	element(id).closest(".scrolled").tabIndex = 0;
-	element(id).replaceChildren(
-		...rows.map((texts) => {
-			const row = document.createElement("tr");
-			for (const [i, text] of texts.entries()) {
-				const cell = document.createElement(i === 0 ? "th" : "td");
-				if (i === 0) cell.scope = "row";
-				cell.textContent = text;
-				row.append(cell);
-			}
-			return row;
-		}),
-	);
-}
-
 /** Reads states from the event stream until it ends. EventSource can't send the token. */
 async function follow(draw) {
 	const abort = new AbortController();

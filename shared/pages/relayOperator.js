@@ -2,7 +2,7 @@
 // node, the store and the searchers.
 
 import { element, get, say } from "./common.js";
-import { authorization, fillRows, isoSecond, operatorPage } from "./operator.js";
+import { authorization, isoSecond, operatorPage } from "./operator.js";
 import { barOf, made, scrolls, tableOf } from "./tables.js";
 
 /** The stages of a pending transaction. */
@@ -53,7 +53,7 @@ const FINDINGS = {
 	underpays: "pays less than is owed",
 	ignoresCancels: "mines what it has cancelled",
 };
-const COLUMNS = [
+const CONDUCT_COLUMNS = [
 	...["Builder", "Findings", "Sent", "Accepted", "Mined", "Backruns kept", "Refunds paid (ETH)"],
 	...["Mined after a cancel", "Seen in public alone", "Canaries leaked"],
 ];
@@ -67,7 +67,7 @@ function showConduct(sums) {
 		partOf(inEther(sum.paidWei), inEther(sum.owedWei)),
 		...[String(sum.minedAfterCancel), String(sum.seenAlone), `${sum.leakedCanaries} of ${sum.canaries}`],
 	]);
-	element("conduct").replaceChildren(tableOf(COLUMNS, rows));
+	element("conduct").replaceChildren(tableOf(CONDUCT_COLUMNS, rows));
 }
 
 function findingsOf({ findings }) {
@@ -101,7 +101,7 @@ function builderLine({ name, last, waiting, hasRecords }) {
 		last === null
 			? "was sent nothing yet"
 			: `${ANSWERS[last.answer] ?? last.answer}, ${seconds(last.secondsAgo)} ago, in ${milliseconds(last.ms)}`;
-	return `${text}; ${waiting} waiting; ${hasRecords ? "bidders have records here" : "no bidder has a record here"}${shareText(name)}`;
+	return `${text}; ${waiting} waiting; ${hasRecords ? "outcomes of bids are counted" : "outcomes of bids are not counted"}${shareText(name)}`;
 }
 
 function showBuilders(builders) {
@@ -183,14 +183,20 @@ function charts() {
 	];
 }
 
+const RELAY_COLUMNS = [
+	...["Relay", "Role", "Problems", "Reported"],
+	...["Since", "Head", "Subscriptions", "Version"],
+];
+
 /** All relays on the core's database, the core first. */
 function showRelays(relays) {
 	element("relays-part").hidden = relays.length === 0;
 	const rows = relays.map(({ name, role, since, head, subscriptions, version, secondsAgo, problems }) => [
-		...[name, role === "core" ? "core: it decides" : "edge", isoSecond(since), String(head ?? "none yet")],
-		...[String(subscriptions), version, `${seconds(secondsAgo)} ago`, problems.join("; ") || "nothing"],
+		...[name, role === "core" ? "core: it decides" : "edge", problems.join("; ") || "nothing"],
+		...[`${seconds(secondsAgo)} ago`, isoSecond(since), String(head ?? "none yet"), String(subscriptions)],
+		version,
 	]);
-	fillRows("relays", rows);
+	element("relays").replaceChildren(tableOf(RELAY_COLUMNS, rows));
 }
 
 function showCore({ pool, builders, simulation, store, bids, isBidding, edges, relays }) {
@@ -255,4 +261,5 @@ function show({ role, term, node, searchers, core }) {
 }
 
 scrolls(element("conduct"), "Builders' conduct");
+scrolls(element("relays"), "Relays");
 operatorPage(show, charts, figuresCame);

@@ -7,14 +7,17 @@ export function made(tag, content) {
 	return node;
 }
 
-/** A table whose first column names the rows. `rows`: for each its cells, as text or nodes. */
+/**
+ * A table whose first column names the rows. `rows`: for each its cells, as text or nodes. In a box
+ * of the class "stacked" a phone shows each row as a list, with the columns' names.
+ */
 export function tableOf(columns, rows) {
 	const head = document.createElement("thead");
 	head.append(rowOf(columns.map((name) => (name === "" ? made("td", "") : scoped("col", name)))));
 	const body = document.createElement("tbody");
 	body.append(
 		...rows.map(([name, ...cells]) =>
-			rowOf([scoped("row", name), ...cells.map((content) => made("td", content))]),
+			rowOf([scoped("row", name), ...cells.map((content, i) => named(columns[i + 1], content))]),
 		),
 	);
 	const table = document.createElement("table");
@@ -54,6 +57,12 @@ export function scrolls(box, name) {
 function scoped(scope, content) {
 	const cell = made("th", content);
 	cell.scope = scope;
+	return cell;
+}
+
+function named(name, content) {
+	const cell = made("td", content);
+	cell.dataset.name = name;
 	return cell;
 }
 

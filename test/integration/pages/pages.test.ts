@@ -312,7 +312,7 @@ it("the operator's page shows pool, builders, node, store and searchers as they 
 	assert.equal(await shown("edges"), `${isEdge ? 1 : 0} connected to the core`);
 	assert.match(
 		(await shown("builders")) ?? "",
-		/^dev(took the last one), \d+ s ago, in \d+(\.\d)? ms; 0 waiting; bidders have records here(; built \d+ of the last day's \d+ blocks with our transactions)?$/,
+		/^dev(took the last one), \d+ s ago, in \d+(\.\d)? ms; 0 waiting; outcomes of bids are counted(; built \d+ of the last day's \d+ blocks with our transactions)?$/,
 	);
 	const head = Number(await fixture.system.chain.rpc("eth_blockNumber"));
 	assert.match((await shown("head")) ?? "", new RegExp(`^block ${head}, \\d+ s old$`));
