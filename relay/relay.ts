@@ -146,6 +146,7 @@ async function assemble(
 		const runChecks = checkRunner(checks, { clock, log });
 		const ofProcess = new ProcessFigures({ clock });
 		const history = new History({ ...ofProcess.figures, ...edgeFigures(registry) }, { clock });
+		const name = (): string => `${hostname()}:${ingress.port}`;
 		const options = {
 			log,
 			clock,
@@ -155,13 +156,14 @@ async function assemble(
 			coreOf,
 			finder,
 			requests,
+			name,
 			history,
 			checks,
 			runChecks,
 		};
 		const ingress = createServers(config, options, edge);
 		const own = async () => ({
-			name: `${hostname()}:${ingress.port}`,
+			name: name(),
 			version: build.version,
 			head: edge.tip.head()?.number ?? null,
 			subscriptions: edge.subscriptions.size,

@@ -33,7 +33,7 @@ import {
 	core_sharedTransaction,
 } from "./ingress/methods/betweenRelays.ts";
 import { FEED_STREAM_LIFE_MS, FEED_STREAM_RETRY_MS, mevShareStream } from "./ingress/mevShareStream.ts";
-import type { RelayState } from "./ingress/operators.ts";
+import { coreProblems, type RelayState } from "./ingress/operators.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import { STOPPING } from "./ingress/receiptWaits.ts";
@@ -58,6 +58,8 @@ export interface ServersOptions {
 	readonly finder: CoreFinder | null;
 	/** Asks the core by HTTP. */
 	readonly requests: CoreRequests;
+	/** Host and port, by which the core's reports call this relay. */
+	readonly name: () => string;
 	/** The checks of /readyz, and what runs them for the operator. */
 	readonly checks: readonly ReadinessCheck[];
 	readonly runChecks: ReturnType<typeof checkRunner>;
@@ -67,7 +69,7 @@ export interface ServersOptions {
 
 /** Makes the ingress; nothing listens yet. */
 export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeModules): Ingress {
-	const { log, clock, build, drainMs, waiting, coreOf, finder, requests, history, checks, runChecks } =
+	const { log, clock, build, drainMs, waiting, coreOf, finder, requests, name, history, checks, runChecks } =
 		options;
 	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
 	const feedStreams = new EventStreams(
@@ -98,7 +100,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			adminToken: config.ADMIN_TOKEN,
 			operator: (websockets) => ({
 				async state(): Promise<RelayState> {
-					const [problems, ofNode, ofCore] = await Promise.all([
+					const [own, ofNode, ofCore] = await Promise.all([
 						runChecks().then((results) => problemsOf(results)),
 						nodeState(edge, clock),
 						askCoreState(core),
@@ -108,6 +110,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 						subscriptions: subscriptions.size,
 						eventStreams: streams(),
 					};
+					const problems = [...own, ...(ofCore === null ? [] : coreProblems(ofCore, name()))];
 					return { ...build, problems, ...placeOf(core), node: ofNode, searchers, core: ofCore };
 				},
 				history: async () => ({ own: history.report(), core: await askCoreHistory(core) }),

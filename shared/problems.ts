@@ -21,7 +21,7 @@ export interface ProblemWords {
 	readonly alert?: string;
 }
 
-/** All by name; `text` is the reason or note of a check of /readyz, or its beginning. */
+/** All by name; a text of /readyz or of an alert begins with `text`. */
 export const PROBLEMS = {
 	nodeSilent: {
 		text: "the node does not answer",
@@ -57,6 +57,11 @@ export const PROBLEMS = {
 		text: "disclosed transactions are still being read from the core",
 		todo: "wait some seconds",
 	},
+	pendingLong: {
+		text: "a transaction has been pending for over a quarter of an hour",
+		todo: "see which stage most are in, and what the builders answer",
+		alert: "TransactionsStuck",
+	},
 	relayDown: {
 		text: "the relay is down: the fallback serves its clients",
 		todo: "check the relay's process and its /readyz",
@@ -84,6 +89,10 @@ export const PROBLEMS = {
 		todo: "wait, or set another FALLBACK_URL",
 		alert: "FallbackOut",
 	},
+	otherUnreaching: {
+		text: "another boost instance does not reach the relay",
+		todo: "check the network from there, and its RELAY_URL",
+	},
 	journalInMemory: {
 		text: "the journal is not on disk, or full",
 		todo: "check the disk's free space and the database; do not restart boost",
@@ -101,14 +110,17 @@ export function problemsOf(
 ): readonly Problem[] {
 	const problems = results.flatMap(([name, result]): Problem[] => {
 		const texts = [result.ok ? null : result.reason, notes.includes(name) ? null : (result.note ?? null)];
-		return texts.flatMap((text, i) =>
-			text === null ? [] : [{ text, todo: todoOf(text), isSerious: i === 0 }],
-		);
+		return texts.flatMap((text, i) => (text === null ? [] : [{ ...withAdvice(text), isSerious: i === 0 }]));
 	});
 	return problems.sort((a, b) => Number(b.isSerious) - Number(a.isSerious));
 }
 
-function todoOf(text: string): string {
+/** A problem of another process, `name`. This one is ready all the same. */
+export function problemElsewhere(text: string, name: string): Problem {
+	return { ...withAdvice(text), text: `${text} (${name})`, isSerious: false };
+}
+
+function withAdvice(text: string): Pick<Problem, "text" | "todo"> {
 	const words: readonly ProblemWords[] = Object.values(PROBLEMS);
-	return words.find((one) => text.startsWith(one.text))?.todo ?? "";
+	return { text, todo: words.find((one) => text.startsWith(one.text))?.todo ?? "" };
 }

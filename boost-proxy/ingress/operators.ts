@@ -11,7 +11,7 @@ import { type OperatorState, operatorData } from "../../shared/http/operatorData
 import type { checkRunner, ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { OtherInstance, SharedStore } from "../../shared/kv/port.ts";
-import { PROBLEMS, problemsOf } from "../../shared/problems.ts";
+import { PROBLEMS, problemElsewhere, problemsOf } from "../../shared/problems.ts";
 import type { Build } from "../../shared/version.ts";
 import type { Breaker, BreakerState, BreakerStatus, TripReason, Upstream } from "../domain/ports.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/request.ts";
@@ -136,8 +136,14 @@ export function operatorRoutes(
 			...operatorData(
 				{
 					async state(): Promise<BoostState> {
-						const problems = problemsOf(await runChecks(), NAMES);
 						const instances = dependencies.homes?.list ?? null;
+						const [, ...others] = instances ?? [];
+						const problems = [
+							...problemsOf(await runChecks(), NAMES),
+							...others
+								.filter(({ isSilent, reaches }) => !isSilent && !reaches)
+								.map(({ name }) => problemElsewhere(PROBLEMS.otherUnreaching.text, name.slice(0, 8))),
+						];
 						return { ...build, problems, status: statusOf(dependencies), history: historyOf(), instances };
 					},
 					history: async () => ({ own: figures.report(), core: null }),

@@ -5,6 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import { adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type OperatorData, type OperatorState, operatorData } from "../../shared/http/operatorData.ts";
 import type { Route } from "../../shared/http/routes.ts";
+import { PROBLEMS, type Problem, problemElsewhere } from "../../shared/problems.ts";
 import type { AgedReport } from "../edge/relayReports.ts";
 import type { Role } from "./info.ts";
 
@@ -75,6 +76,23 @@ export interface BuilderState {
 	readonly hasRecords: boolean;
 	/** Null if nothing was sent to it since this relay became the core. */
 	readonly last: { readonly answer: string; readonly secondsAgo: number; readonly ms: number } | null;
+}
+
+/** The age at which the alert TransactionsStuck fires, in s. */
+const PENDING_LONG_S = 900;
+
+/** Problems that the core knows of: a transaction that waits, and what relays but `own` report. */
+export function coreProblems(
+	{ pool: { oldestSeconds }, relays }: CoreState,
+	own: string,
+): readonly Problem[] {
+	const { text, todo } = PROBLEMS.pendingLong;
+	return [
+		...((oldestSeconds ?? 0) > PENDING_LONG_S ? [{ text, todo, isSerious: false }] : []),
+		...relays
+			.filter(({ name }) => name !== own)
+			.flatMap(({ name, problems }) => problems.map((text) => problemElsewhere(text, name))),
+	];
 }
 
 /**

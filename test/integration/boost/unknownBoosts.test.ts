@@ -5,9 +5,10 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, it } from "node:test";
 import pg from "pg";
+import type { BoostState } from "../../../boost-proxy/ingress/operators.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
-import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
+import { ADMIN_TOKEN, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
 import { mineAll } from "../../support/systems.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
@@ -189,6 +190,19 @@ for (const [how, begin] of Object.entries(TROUBLES)) {
 		});
 	});
 }
+
+it("names the instance that does not reach the relay at the top of the other one's page", async () => {
+	await firstIsCutOff();
+	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+	const problems = async (boost: BoostClient) =>
+		((await boost.send({ verb: "GET", path: "/admin/state", headers })).json as BoostState).problems;
+	const { own } = (await one.status()).journal.instances ?? {};
+	const text = `another boost instance does not reach the relay (${own?.slice(0, 8)})`;
+	await until("it is named", async () => (await problems(other)).some((problem) => problem.text === text));
+	assert.ok((await problems(one)).every((problem) => problem.text !== text));
+	await fixture.recovers();
+	await until("it is not named any more", async () => (await problems(other)).length === 0);
+});
 
 it("refuses a submission, and so revives nothing that was cancelled at the other instance", async () => {
 	const [by, stranger] = await actors();

@@ -6,7 +6,8 @@ import { after, before, it } from "node:test";
 import type { Browser } from "playwright-core";
 import { noConduct } from "../../../relay/domain/conduct.ts";
 import { conductSums } from "../../../relay/ingress/builderConduct.ts";
-import { PROBLEMS, type Problem, type ProblemWords } from "../../../shared/problems.ts";
+import { type CoreState, coreProblems } from "../../../relay/ingress/operators.ts";
+import { PROBLEMS, type Problem, type ProblemWords, problemElsewhere } from "../../../shared/problems.ts";
 import { type BoostFixture, QUIET, startBoostFixture } from "../../support/boostFixture.ts";
 import {
 	fits,
@@ -86,18 +87,33 @@ const STATES: readonly (readonly [
 ])[] = [
 	["operator-start", "/operator", "Nothing is wrong.", (state) => state],
 	["operator-relay-start", "/relay/operator", "Nothing is wrong.", (state) => state],
-	["operator-several", "/operator", "5b1e0f3a, this one", (state) => ({ ...state, instances: INSTANCES })],
+	[
+		"operator-several",
+		"/operator",
+		"5b1e0f3a, this one",
+		(state) => {
+			const unreaching = problemElsewhere(PROBLEMS.otherUnreaching.text, "c07d2a91");
+			return { ...state, instances: INSTANCES, problems: [unreaching] };
+		},
+	],
 	[
 		"operator-relay-several",
 		"/relay/operator",
 		"core: it decides",
-		(state) => ({ ...state, term: 7, core: { ...(state.core as Json), edges: 2, relays: RELAYS } }),
+		(state) => {
+			const core = { ...(state.core as CoreState), edges: 2, relays: RELAYS };
+			return { ...state, term: 7, core, problems: coreProblems(core, "relay-0:8080") };
+		},
 	],
 	[
 		"operator-relay-trouble",
 		"/relay/operator",
 		"The node does not answer.",
-		(state) => ({ ...state, problems: [problem(PROBLEMS.nodeSilent, true), problem(PROBLEMS.clock, false)] }),
+		(state) => {
+			const node = { ...(state.node as Json), answerMs: null, clockDifferenceSeconds: -9 };
+			const problems = [problem(PROBLEMS.nodeSilent, true), problem(PROBLEMS.clock, false)];
+			return { ...state, node, problems };
+		},
 	],
 	[
 		"operator-relay-alone",
@@ -124,7 +140,12 @@ const STATES: readonly (readonly [
 		"operator-journal",
 		"/operator",
 		"The journal is not on disk, or full.",
-		(state) => ({ ...state, problems: [problem(PROBLEMS.journalInMemory, false)] }),
+		(state) => {
+			const { status } = state as { status: { journal: Json } };
+			const journal = { ...status.journal, durable: false };
+			const problems = [problem(PROBLEMS.journalInMemory, false)];
+			return { ...state, status: { ...status, journal }, problems };
+		},
 	],
 ];
 
@@ -143,7 +164,7 @@ const INSTANCES = [
 	{ name: "e4415c77-3", isSilent: true, reaches: true, upSeconds: 90_000, secondsAgo: 5 },
 ];
 const SINCE = new Date(NOW - 3_600_000).toISOString();
-const RELAYS = ["core", "edge", "edge"].map((role, i) => ({
+const RELAYS = (["core", "edge", "edge"] as const).map((role, i) => ({
 	...{ name: `relay-${i}:8080`, role, since: SINCE, version: "0.1.0", head: 21_000_000 - i },
 	...{ subscriptions: 12 * i, secondsAgo: i + 0.5, problems: i === 2 ? [PROBLEMS.headStale.text] : [] },
 }));

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
-import { PROBLEMS, type ProblemWords, problemsOf } from "../../../shared/problems.ts";
+import { PROBLEMS, type ProblemWords, problemElsewhere, problemsOf } from "../../../shared/problems.ts";
 import { ROOT } from "../../support/documents.ts";
 
 interface Alerts {
@@ -47,6 +47,15 @@ test("lists failed checks first, and gives the advice of the row that a text beg
 		{ text: `${clock.text} 9 s behind the chain's`, todo: clock.todo, isSerious: false },
 	]);
 	assert.notEqual(storeFailed.todo, "");
+});
+
+test("a problem of another process has its name, and is not serious here", () => {
+	const { text, todo } = PROBLEMS.headStale;
+	assert.deepEqual(problemElsewhere(`${text}: 70 s`, "relay-2:8080"), {
+		text: `${text}: 70 s (relay-2:8080)`,
+		todo,
+		isSerious: false,
+	});
 });
 
 test("no text is the beginning of another one, whose advice would be hidden", () => {
