@@ -61,8 +61,9 @@ it("draws each page for users", async () => {
 	await close();
 });
 
-it("draws each page for operators", async () => {
+it("draws each page for operators", async (t) => {
 	const boosted = await startBoostFixture(QUIET);
+	t.after(() => boosted.stop());
 	const now = Date.now();
 	const answers = {
 		"/admin/history": await playedBoost(now),
@@ -73,8 +74,9 @@ it("draws each page for operators", async () => {
 		const { page } = opened;
 		await logIn(opened);
 		const drawn = () => page.locator("canvas").first().waitFor();
+		// From then on the tab keeps the token.
+		await drawn();
 		await isFast(page, `${boosted.boost.url}${path}`, drawn);
 		await opened.close();
 	}
-	await boosted.stop();
 });
