@@ -9,6 +9,7 @@ import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { addressOfKey, verifyBody } from "../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../shared/ethereum/signatureWork.ts";
 import { History } from "../shared/history.ts";
+import { checkRunner } from "../shared/http/opsRoutes.ts";
 import { DamagedEntries } from "../shared/kv/damagedEntries.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Logger } from "../shared/log.ts";
@@ -304,13 +305,10 @@ export async function makeCore(
 		prepare: async () => void (await stageCounts.count()),
 	});
 	const check = coreChecks({ kv, transactions, deliveries });
-	const readiness = readinessChecks(maxHeadAge(config, slots), edge, null);
+	const runChecks = checkRunner(readinessChecks(maxHeadAge(config, slots), edge, null), { clock, log });
 	const uptime = new Uptime({
 		kv,
-		async look() {
-			const results = await Promise.all(readiness.map((one) => one.check()));
-			return results.every(({ ok }) => ok) ? "u" : "d";
-		},
+		look: async () => ((await runChecks()).every(([, { ok }]) => ok) ? "u" : "d"),
 		clock,
 		log: log.child("uptime"),
 	});
