@@ -16,7 +16,7 @@ import { checkRunner, guardedMetricsRoute, openMetricsRoute, opsRoutes } from ".
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route, RouteRequest } from "../shared/http/routes.ts";
 import { createHttpServer, drainServers, type HttpServer, startListening } from "../shared/http/server.ts";
-import { serviceRoute } from "../shared/http/serviceRoute.ts";
+import { SERVICE_PATH, serviceRoute } from "../shared/http/serviceRoute.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import { UnreadBytes } from "../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../shared/http/websocket.ts";
@@ -110,6 +110,10 @@ const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]
 
 const NO_HASH = jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
 const NOT_TAKEN = jsonAnswer(404, { error: "boost has accepted no transaction with this hash" });
+/** Without PUBLIC_STATS, whatever the relay serves. */
+const UNKNOWN_STATS: readonly Route[] = ["/stats", "/stats.json", "/stats/builders.json", SERVICE_PATH].map(
+	(path) => ({ path, handle: () => jsonAnswer(404, { error: "unknown path" }) }),
+);
 
 /** Makes the servers; nothing listens yet. */
 export function createServers(config: BoostConfig, modules: ServersModules): Servers {
@@ -236,7 +240,7 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 	const routes: readonly Route[] = [
 		status,
 		journal,
-		...(config.PUBLIC_STATS ? [serviceRoute(modules.uptime, clock)] : []),
+		...(config.PUBLIC_STATS ? [serviceRoute(modules.uptime, clock)] : UNKNOWN_STATS),
 		...operatorRoutes(
 			{ adminToken: config.ADMIN_TOKEN, metricsToken: config.METRICS_TOKEN },
 			{

@@ -327,7 +327,7 @@ export const SERVER_ROWS = {
 		explorerUrl,
 	),
 	PUBLIC_STATS: row(
-		"whether GET /stats, /stats.json and /stats/service.json are served, to everybody",
+		"whether the statistics are served, to everybody: GET /stats, /stats.json, /stats/builders.json and /stats/service.json",
 		"true or false",
 		"false",
 		flag,

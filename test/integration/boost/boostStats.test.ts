@@ -60,3 +60,20 @@ it("are the relay's, and while it is down 503, but for the page and the service"
 	assert.deepEqual([page.status, page.headers.get("content-type")], [200, "text/html; charset=utf-8"]);
 	assert.equal((await service(boost)).length, 90);
 });
+
+it("with PUBLIC_STATS=false are unknown paths, whatever the relay serves, and also while it is down", async () => {
+	await fixture.recovers();
+	const boost = await fixture.startBoost({
+		env: { DATA_DIR: join(fixture.folder, "off"), PUBLIC_STATS: "false" },
+	});
+	for (const isOut of [false, true]) {
+		if (isOut) await fixture.goesOut("relay", boost);
+		for (const path of ["/stats", "/stats.json", "/stats/builders.json", "/stats/service.json"]) {
+			for (const accept of ["application/json", "text/html"]) {
+				const { status } = await fetch(`${boost.url}${path}`, { headers: { accept } });
+				assert.equal(status, 404, `${path} as ${accept}, ${isOut ? "out" : "healthy"}`);
+			}
+		}
+	}
+	await boost.stop();
+});
