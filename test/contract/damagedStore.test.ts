@@ -23,7 +23,7 @@ import { SeededRandom } from "../support/seededRandom.ts";
 const PAGE = 4_096;
 const COUNT = 300;
 /** One page in so many is damaged. */
-const EVERY = sized(15, 1);
+const EVERY = sized(22, 1);
 /** More than two pages hold. */
 const LOST = 60;
 const PAIR = { first: "t/", second: "r/", aside: "z/" };

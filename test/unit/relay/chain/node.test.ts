@@ -7,7 +7,7 @@ import { awaitNode, probeNode } from "../../../../relay/chain/node.ts";
 import { type LogFields, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import type { FaultWhen, NodeFault } from "../../../support/nodes.ts";
-import { until } from "../../../support/until.ts";
+import { PATIENCE_MS, until } from "../../../support/until.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
 const { proxy, client } = await startProxiedChain();
@@ -114,7 +114,7 @@ describe("awaitNode", () => {
 		proxy.setFault({ kind: "html", status: 503 });
 		const { clock, logged, reasons, stop, found } = wait();
 		for (let tries = 1; tries <= 300; tries += 1) {
-			await until("it has failed again", () => clock.timers > 0);
+			await until("it has failed again", () => clock.timers > 0, PATIENCE_MS, 1);
 			await clock.advance(4_000);
 		}
 		assert.ok(logged.length > 5 && logged.length < 12, `${logged.length} lines`);

@@ -11,7 +11,7 @@ import type { Route } from "../../../../shared/http/routes.ts";
 import { EventStreamReader, requestText } from "../../../support/clients.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { startTransport } from "../../../support/transportServer.ts";
-import { until } from "../../../support/until.ts";
+import { PATIENCE_MS, until } from "../../../support/until.ts";
 
 const MIB = 1024 * 1024;
 
@@ -168,12 +168,13 @@ test("a reader that stops reading is disconnected, and others are not", async ()
 	await until("both are open", () => streams.size === 2);
 	const data = "x".repeat(256 * 1024);
 	let sent = 0;
-	await until("the slow reader is disconnected", async () => {
+	const isCut = async () => {
 		sent += 1;
 		send({ id: String(sent), data });
 		await good.come(sent + 1);
 		return streams.size === 1;
-	});
+	};
+	await until("the slow reader is disconnected", isCut, PATIENCE_MS, 1);
 	// The system buffers some megabytes first.
 	assert.ok(sent > 4 && sent < 200, `cut after ${sent} messages`);
 	assert.equal(good.ended, null);
