@@ -16,12 +16,13 @@ import {
 } from "../domain/conduct.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import { BUILDER_DAY } from "../domain/storeKeys.ts";
+import type { FinalTable } from "./recordKeeper.ts";
 import type { TransactionRecords } from "./records.ts";
 
 interface ConductTableDependencies extends ConductTerms {
 	readonly kv: KeyValueStore;
 	readonly damaged: DamagedEntries;
-	readonly records: Pick<TransactionRecords, "entries">;
+	readonly records: Pick<TransactionRecords, "entries" | "isSettled">;
 	readonly clock: Clock;
 }
 
@@ -33,14 +34,12 @@ const DIGITS = 7;
 type StoredRow = Partial<Record<ConductCount, number>> & { readonly owed: string; readonly paid: string };
 
 /** Keeps the table. */
-export class ConductTable {
+export class ConductTable implements FinalTable {
 	readonly #dependencies: ConductTableDependencies;
 	/** Final rows, by their keys. */
 	readonly #rows = new Map<string, Conduct>();
 	/** The last day of a final row. */
 	#lastDay = 0;
-	/** Records that are on disk and may still be in memory. */
-	readonly #written = new WeakSet<TransactionRecord>();
 
 	constructor(dependencies: ConductTableDependencies) {
 		this.#dependencies = dependencies;
@@ -60,14 +59,9 @@ export class ConductTable {
 		}
 	}
 
-	/** The changes to write when these records are archived. Call `done` once they are on disk. */
-	settling(records: readonly TransactionRecord[]): {
-		readonly changes: readonly Change[];
-		readonly done: () => void;
-	} {
-		const fresh = records.filter((record) => !this.#written.has(record));
+	settling(records: readonly TransactionRecord[]): ReturnType<FinalTable["settling"]> {
 		const changed = new Map<string, Conduct>();
-		for (const one of fresh.flatMap((record) => conductOf(record, this.#dependencies)))
+		for (const one of records.flatMap((record) => conductOf(record, this.#dependencies)))
 			add(changed, one, this.#rows);
 		const lastDay = Math.max(this.#lastDay, ...[...changed.values()].map(({ day }) => day));
 		const over = lastDay > this.#lastDay ? this.#overBy(lastDay) : [];
@@ -76,7 +70,6 @@ export class ConductTable {
 			...[...changed].map(([key, row]): Change => ({ key, value: stored(row) })),
 		];
 		const done = (): void => {
-			for (const record of fresh) this.#written.add(record);
 			for (const [key, row] of changed) this.#rows.set(key, row);
 			for (const key of over) this.#rows.delete(key);
 			this.#lastDay = lastDay;
@@ -101,7 +94,7 @@ export class ConductTable {
 		const open = new Map<string, Conduct>();
 		// Counted as one state, since a record may become final meanwhile.
 		const finalRows = new Map(this.#rows);
-		const entries = [...records.entries()].filter(({ record }) => !this.#written.has(record));
+		const entries = [...records.entries()].filter(({ record }) => !records.isSettled(record));
 		await inSlices(entries, clock, ({ record }) => {
 			for (const one of conductOf(record, this.#dependencies)) add(open, one, finalRows);
 		});

@@ -25,7 +25,10 @@ export interface RecordKeeperDependencies {
 
 /** A table with a part that is final once the records are archived. */
 export interface FinalTable {
-	/** The changes to write when these records are archived. Call `done` once they are on disk. */
+	/**
+	 * The changes to write when these records are archived, for the first time. Call `done` once
+	 * they are on disk.
+	 */
 	settling(records: readonly TransactionRecord[]): {
 		readonly changes: readonly Change[];
 		readonly done: () => void;
@@ -104,10 +107,12 @@ export class RecordKeeper {
 				.map(({ record }) => record)
 				.filter((record) => isOver(record) && this.#isAtRest(record));
 			const stages = batch.map(({ stage }) => stage);
-			const settling = tables.map((table) => table.settling(batch));
+			const fresh = batch.filter((record) => !records.isSettled(record));
+			const settling = tables.map((table) => table.settling(fresh));
 			const changes = settling.flatMap((one) => one.changes);
 			await disk.archive(batch, timeToStore(), changes);
 			for (const { done } of settling) done();
+			records.settle(fresh);
 			// A record that changed during the write is archived later.
 			batch.forEach((record, at) => {
 				if (record.stage === stages[at] && this.#isAtRest(record)) records.remove(record);

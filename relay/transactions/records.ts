@@ -72,6 +72,11 @@ export class TransactionRecords {
 	 * or at stop.
 	 */
 	readonly #annotated = new Set<TransactionRecord>();
+	/**
+	 * Records whose final parts are on disk. They may still be here, since an operation on them was
+	 * running when they were archived.
+	 */
+	readonly #settled = new WeakSet<TransactionRecord>();
 	readonly #log: Logger;
 
 	constructor(dependencies: { log: Logger }) {
@@ -93,6 +98,16 @@ export class TransactionRecords {
 	/** The records of transactions in a block. */
 	mined(): Iterable<TransactionRecord> {
 		return this.#mined;
+	}
+
+	/** Whether its final parts are on disk, so that no table counts it again. */
+	isSettled(record: TransactionRecord): boolean {
+		return this.#settled.has(record);
+	}
+
+	/** The final parts of these are on disk now. */
+	settle(records: readonly TransactionRecord[]): void {
+		for (const record of records) this.#settled.add(record);
 	}
 
 	/**

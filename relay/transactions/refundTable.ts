@@ -37,7 +37,7 @@ export interface Totals extends Sums {
 interface RefundTableDependencies {
 	readonly kv: KeyValueStore;
 	readonly damaged: DamagedEntries;
-	readonly records: Pick<TransactionRecords, "mined">;
+	readonly records: Pick<TransactionRecords, "mined" | "isSettled">;
 }
 
 /** Above every block number. */
@@ -54,10 +54,6 @@ export class RefundTable implements FinalTable {
 	readonly #dependencies: RefundTableDependencies;
 	/** Final sums, by the number of their hour. */
 	readonly #hours = new Map<number, Sums>();
-	/**
-	 * Records that are on disk and may still be in memory, since an operation on them was running.
-	 */
-	readonly #written = new WeakSet<TransactionRecord>();
 	#since = 0;
 
 	constructor(dependencies: RefundTableDependencies) {
@@ -88,23 +84,21 @@ export class RefundTable implements FinalTable {
 	}
 
 	settling(records: readonly TransactionRecord[]): ReturnType<FinalTable["settling"]> {
-		const fresh = records.filter((record) => !this.#written.has(record));
 		const hours = new Map<number, Sums>();
-		for (const record of fresh) {
+		for (const record of records) {
 			const counted = countedOf(record);
 			if (counted === null) continue;
 			const hour = hourOf(counted.at);
 			hours.set(hour, plus(hours.get(hour) ?? this.#hours.get(hour), counted));
 		}
 		const changes = [
-			...fresh.flatMap((record) => rowChanges(refundRowOf(record))),
+			...records.flatMap((record) => rowChanges(refundRowOf(record))),
 			...[...hours].map(([hour, { transactions, refunded }]) => ({
 				key: `${REFUND_HOUR}${String(hour).padStart(DIGITS, "0")}`,
 				value: Buffer.from(JSON.stringify({ transactions, refunded: String(refunded) })),
 			})),
 		];
 		const done = (): void => {
-			for (const record of fresh) this.#written.add(record);
 			for (const [hour, sums] of hours) this.#hours.set(hour, sums);
 		};
 		return { changes, done };
@@ -190,8 +184,9 @@ export class RefundTable implements FinalTable {
 			if (hour >= first && hour <= last) lastDay = plus(lastDay, sums);
 		};
 		for (const [hour, sums] of this.#hours) add(hour, sums);
-		for (const record of this.#dependencies.records.mined()) {
-			const counted = this.#written.has(record) ? null : countedOf(record);
+		const { records } = this.#dependencies;
+		for (const record of records.mined()) {
+			const counted = records.isSettled(record) ? null : countedOf(record);
 			if (counted !== null) add(hourOf(counted.at), counted);
 		}
 		return { since: this.#since, ...all, lastDay };

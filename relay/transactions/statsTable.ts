@@ -40,8 +40,6 @@ export class StatsTable implements FinalTable {
 	readonly #dependencies: StatsTableDependencies;
 	/** Null: the entry is damaged, so the day is not known. */
 	readonly #days = new Map<number, DayStats | null>();
-	/** Records that are on disk and may be archived again. */
-	readonly #written = new WeakSet<TransactionRecord>();
 	#since = 0;
 
 	constructor(dependencies: StatsTableDependencies) {
@@ -68,9 +66,8 @@ export class StatsTable implements FinalTable {
 
 	settling(records: readonly TransactionRecord[]) {
 		const { broadcaster } = this.#dependencies;
-		const fresh = records.filter((record) => !this.#written.has(record));
 		const days = new Map<number, DayStats>();
-		for (const record of fresh) {
+		for (const record of records) {
 			const included = inclusionOf(record);
 			if (included === null) continue;
 			const day = dayOf(included.at);
@@ -88,7 +85,6 @@ export class StatsTable implements FinalTable {
 			...old.map((day) => ({ key: keyOf(day), value: null })),
 		];
 		const done = (): void => {
-			for (const record of fresh) this.#written.add(record);
 			for (const [day, stats] of days) this.#days.set(day, stats);
 			for (const day of old) this.#days.delete(day);
 		};

@@ -33,7 +33,11 @@ async function routesOver(count: number) {
 		const key = `f/${address}/${String(999_999_999_999 - block).padStart(12, "0")}/${hash}`;
 		kv.map.set(key, Buffer.from(JSON.stringify(row)));
 	}
-	const refunds = new RefundTable({ kv, damaged: UNDAMAGED, records: { mined: () => [] } });
+	const refunds = new RefundTable({
+		kv,
+		damaged: UNDAMAGED,
+		records: { mined: () => [], isSettled: () => false },
+	});
 	await refunds.load(clock.now());
 	const verifyRead = readVerifier({ chainId: 1n, name: null, clock });
 	const dependencies = { refunds, verifyRead, clock };

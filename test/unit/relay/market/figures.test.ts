@@ -138,7 +138,11 @@ test("refunds in the same store are none of its rows, and take no searcher's day
 	const { figures, bid, write, disk } = startFigures({ maxDays: 10, maxPerClient: 10 });
 	for (let day = 1; day <= 4; day += 1) bid("me", day);
 	await write();
-	const refunds = new RefundTable({ kv: disk, damaged: UNDAMAGED, records: { mined: () => [] } });
+	const refunds = new RefundTable({
+		kv: disk,
+		damaged: UNDAMAGED,
+		records: { mined: () => [], isSettled: () => false },
+	});
 	await refunds.load(0);
 	const records = Array.from({ length: 20 }, (_, i) => refundedRecord(i, i));
 	await disk.write(refunds.settling(records).changes);

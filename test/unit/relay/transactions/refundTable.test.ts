@@ -24,9 +24,13 @@ const NONE = { transactions: 0, refunded: 0n };
 const places = new StorePlaces();
 after(() => places.remove());
 
+/** Records that were archived. */
+const settled = new WeakSet<TransactionRecord>();
+
 /** A table whose records in memory are `live`. */
 async function tableOn(kv: KeyValueStore, live: readonly TransactionRecord[] = [], now = BEGIN) {
-	const table = new RefundTable({ kv, damaged: UNDAMAGED, records: { mined: () => live } });
+	const records = { mined: () => live, isSettled: (record: TransactionRecord) => settled.has(record) };
+	const table = new RefundTable({ kv, damaged: UNDAMAGED, records });
 	return { table, mark: await table.load(now) };
 }
 
@@ -34,6 +38,7 @@ async function archive(kv: KeyValueStore, table: RefundTable, records: readonly 
 	const { changes, done } = table.settling(records);
 	await kv.write(changes);
 	done();
+	for (const record of records) settled.add(record);
 }
 
 async function allOf(table: RefundTable, address: string) {
