@@ -2,6 +2,7 @@
 
 import type { CarriedTransaction, EndsTransactions } from "../../shared/client.ts";
 import type { DecodedTransaction, Recovered } from "../../shared/ethereum/transaction.ts";
+import { NO_ACCESS } from "../../shared/ethereum/transactionFields.ts";
 import {
 	areSameBuilders,
 	isOwnedBy,
@@ -130,6 +131,7 @@ export function withoutBytes(transaction: PrivateTransaction): PrivateTransactio
 		value: tx.value,
 		data: NO_BYTES,
 		accessList: [],
+		accessListSize: NO_ACCESS,
 		gasPrice: tx.gasPrice,
 		maxFeePerGas: tx.maxFeePerGas,
 		maxPriorityFeePerGas: tx.maxPriorityFeePerGas,

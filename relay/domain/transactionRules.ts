@@ -180,8 +180,8 @@ interface ForkVerdict {
 }
 
 /**
- * The last verdict on each large transaction. To decode a full access list takes milliseconds, and
- * the pool asks for all of a sender's transactions with each further one.
+ * The last verdict on each large transaction. To decode its authorizations may take milliseconds,
+ * and the pool asks for all of a sender's transactions with each further one.
  */
 const verdicts = new WeakMap<DecodedTransaction, ForkVerdict>();
 

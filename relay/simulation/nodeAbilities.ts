@@ -7,6 +7,7 @@ import type { Clock } from "../../shared/clock.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { NO_ACCESS } from "../../shared/ethereum/transactionFields.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Header } from "../domain/chain.ts";
@@ -302,6 +303,7 @@ function probePart(head: Header, beaconRoot: boolean, stepSeconds = STEP_SECONDS
 		value: 0n,
 		data: Buffer.alloc(0),
 		accessList: [],
+		accessListSize: NO_ACCESS,
 		gasPrice: null,
 		maxFeePerGas: baseFee + 1n,
 		maxPriorityFeePerGas: 1n,

@@ -134,8 +134,8 @@ export class Disclosures {
 }
 
 /** At least as many bytes as searchers get: see partialPendingTransaction in auction/feed.ts. */
-export function disclosedBytes({ data, accessList, blobVersionedHashes }: DecodedTransaction): number {
-	const keys = accessList.reduce((sum, { storageKeys }) => sum + storageKeys.length, 0);
-	const lists = ENTRY_BYTES * accessList.length + HASH_BYTES * (keys + blobVersionedHashes.length);
+export function disclosedBytes({ data, accessListSize, blobVersionedHashes }: DecodedTransaction): number {
+	const { addresses, keys } = accessListSize;
+	const lists = ENTRY_BYTES * addresses + HASH_BYTES * (keys + blobVersionedHashes.length);
 	return OTHER_BYTES + 2 * data.length + lists;
 }

@@ -7,6 +7,7 @@ import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import type {
 	AccessListEntry,
+	AccessListSize,
 	Authorization,
 	TransactionType,
 } from "../../shared/ethereum/transactionFields.ts";
@@ -87,13 +88,13 @@ class PackedTransaction implements DecodedTransaction {
 	readonly from: string;
 	readonly size: number;
 	readonly zeroBytes: number;
+	readonly accessListSize: AccessListSize;
 	readonly sidecar: { readonly version: SidecarVersion; readonly blobCount: number } | null;
 	readonly #block: Buffer;
 	/** The start of its bytes, and of its data, in the block. */
 	readonly #at: number;
 	readonly #dataAt: number;
 	readonly #dataSize: number;
-	readonly #hasAccessList: boolean;
 	/** The recovered signers of the authorizations; null if there are none. */
 	readonly #authorities: Buffer | null;
 
@@ -119,11 +120,11 @@ class PackedTransaction implements DecodedTransaction {
 		this.size = tx.size;
 		this.zeroBytes = tx.zeroBytes;
 		this.sidecar = tx.sidecar;
+		this.accessListSize = tx.accessListSize;
 		this.#block = block;
 		this.#at = at;
 		this.#dataAt = at + tx.data.byteOffset - tx.raw.byteOffset;
 		this.#dataSize = tx.data.length;
-		this.#hasAccessList = tx.accessList.length > 0;
 		this.#authorities = authoritiesOf(tx.authorizationList);
 	}
 
@@ -136,7 +137,7 @@ class PackedTransaction implements DecodedTransaction {
 	}
 
 	get accessList(): readonly AccessListEntry[] {
-		return this.#hasAccessList ? this.#decoded().accessList : NONE;
+		return this.accessListSize.addresses > 0 ? this.#decoded().accessList : NONE;
 	}
 
 	get authorizationList(): readonly Authorization[] {

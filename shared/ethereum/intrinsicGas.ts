@@ -10,16 +10,14 @@ const BLOB_GAS = 131_072n;
 /** The fields that determine the gas of a transaction before execution. */
 export type GasFields = Pick<
 	DecodedTransaction,
-	"from" | "to" | "value" | "data" | "zeroBytes" | "accessList" | "authorizationList"
+	"from" | "to" | "value" | "data" | "zeroBytes" | "accessListSize" | "authorizationList"
 >;
 
 /** Gas charged before execution. The gas limit must be at least this. */
 export function intrinsicGas(tx: GasFields, { gas }: Pick<Fork, "gas">): bigint {
 	let sum = baseGas(tx, gas) + dataGas(tx, gas);
 	if (tx.to === null) sum += BigInt(Math.ceil(tx.data.length / 32)) * gas.initCodeWord;
-	for (const entry of tx.accessList)
-		sum += gas.accessAddress + BigInt(entry.storageKeys.length) * gas.accessKey;
-	return sum + BigInt(tx.authorizationList.length) * gas.authorization;
+	return sum + listGas(tx, gas) + BigInt(tx.authorizationList.length) * gas.authorization;
 }
 
 /**
@@ -28,9 +26,7 @@ export function intrinsicGas(tx: GasFields, { gas }: Pick<Fork, "gas">): bigint 
  */
 export function floorDataGas(tx: GasFields, { gas }: Pick<Fork, "gas">): bigint {
 	const { floor } = gas;
-	let tokens = dataGas(tx, floor);
-	for (const entry of tx.accessList)
-		tokens += floor.accessAddress + BigInt(entry.storageKeys.length) * floor.accessKey;
+	const tokens = dataGas(tx, floor) + listGas(tx, floor);
 	return (floor.base ?? baseGas(tx, gas)) + tokens * floor.token;
 }
 
@@ -39,6 +35,13 @@ function dataGas(
 	{ zeroByte, otherByte }: Pick<GasTable, "zeroByte" | "otherByte">,
 ): bigint {
 	return BigInt(zeroBytes) * zeroByte + BigInt(data.length - zeroBytes) * otherByte;
+}
+
+function listGas(
+	{ accessListSize: { addresses, keys } }: GasFields,
+	{ accessAddress, accessKey }: Pick<GasTable, "accessAddress" | "accessKey">,
+): bigint {
+	return BigInt(addresses) * accessAddress + BigInt(keys) * accessKey;
 }
 
 function baseGas({ from, to, value }: GasFields, gas: GasTable): bigint {

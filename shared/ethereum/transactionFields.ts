@@ -16,6 +16,12 @@ export interface AccessListEntry {
 	readonly storageKeys: readonly string[];
 }
 
+/** How much an access list names. */
+export interface AccessListSize {
+	readonly addresses: number;
+	readonly keys: number;
+}
+
 /**
  * One entry of an EIP-7702 authorization list. Its signature may be invalid, see
  * `senderOfAuthorization`. https://eips.ethereum.org/EIPS/eip-7702
@@ -49,6 +55,8 @@ export interface TransactionFields {
 	readonly data: Buffer;
 	/** Empty for legacy transactions. */
 	readonly accessList: readonly AccessListEntry[];
+	/** Known without decoding the list again. */
+	readonly accessListSize: AccessListSize;
 	/** Null if the type has two fees. */
 	readonly gasPrice: bigint | null;
 	/** The gas price if the type has only that. */
@@ -111,6 +119,7 @@ export function readPayload(reader: RlpReader, type: TransactionType): ReadPaylo
 		value,
 		data,
 		accessList,
+		accessListSize: accessListSizeOf(accessList),
 		gasPrice,
 		maxFeePerGas,
 		maxPriorityFeePerGas,
@@ -164,6 +173,14 @@ function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
 		reader.closeList("accessList entry", entryEnd);
 		return { address, storageKeys };
 	});
+}
+
+export const NO_ACCESS: AccessListSize = { addresses: 0, keys: 0 };
+
+export function accessListSizeOf(list: readonly AccessListEntry[]): AccessListSize {
+	if (list.length === 0) return NO_ACCESS;
+	const keys = list.reduce((sum, { storageKeys }) => sum + storageKeys.length, 0);
+	return { addresses: list.length, keys };
 }
 
 /**

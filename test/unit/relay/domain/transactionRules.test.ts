@@ -133,17 +133,13 @@ test("a fee cap is refused if the base fee can't fall to it within the lifetime"
 	}
 });
 
-test("a fork's rules read the access list of a large transaction once", () => {
-	const accessList = Array.from({ length: 20 }, (_, i) => ({
-		address: testAccount(i).address,
-		storageKeys: [`0x${"11".repeat(32)}`],
-	}));
-	const tx = signedTransaction({ accessList, gasLimit: 200_000 });
+test("a fork's rules read the authorizations of a large transaction once", () => {
+	const tx = signedTransaction({ type: 4, data: Buffer.alloc(1_100, 1), gasLimit: 200_000 });
 	let reads = 0;
-	const counted = Object.defineProperty({ ...tx }, "accessList", {
+	const counted = Object.defineProperty({ ...tx }, "authorizationList", {
 		get() {
 			reads += 1;
-			return tx.accessList;
+			return tx.authorizationList;
 		},
 	});
 	assert.equal(blockProblem(counted, NEXT), null);

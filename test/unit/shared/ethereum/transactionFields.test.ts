@@ -14,6 +14,7 @@ import {
 import { pendingTransaction, withoutSignature } from "../../../../shared/ethereum/rpcObjects.ts";
 import { stageReport } from "../../../../shared/ethereum/statusRecord.ts";
 import { isSelfTransfer } from "../../../../shared/ethereum/transaction.ts";
+import { NO_ACCESS } from "../../../../shared/ethereum/transactionFields.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
@@ -22,10 +23,9 @@ const KEY = `0x${"22".repeat(32)}`;
 const AUTHORIZATION = { chainId: 1n, address: TO, nonce: 0n, yParity: 0, r: 1n, s: 1n };
 const CALL = {
 	...{ from: KEY.slice(0, 42), to: TO as string | null, value: 0n },
-	...{ data: Buffer.alloc(0), accessList: [], authorizationList: [] },
+	...{ data: Buffer.alloc(0), accessListSize: NO_ACCESS, authorizationList: [] },
 };
 
-const key = (count: number) => ({ address: TO, storageKeys: Array<string>(count).fill(KEY) });
 const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, floor: bigint][] = [
 	[{}, 21_000n, 21_000n],
 	[{ data: Buffer.from([0, 1, 0, 2, 255, 0, 9, 128]) }, 21_092n, 21_230n],
@@ -33,7 +33,7 @@ const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, f
 	[{ to: null, data: Buffer.alloc(32, 1) }, 53_514n, 22_280n],
 	[{ to: null, data: Buffer.alloc(33, 1) }, 53_532n, 22_320n],
 	[{ to: null, data: Buffer.alloc(49_152, 1) }, 842_504n, 1_987_080n],
-	[{ accessList: [key(2), key(0)] }, 29_600n, 21_000n],
+	[{ accessListSize: { addresses: 2, keys: 2 } }, 29_600n, 21_000n],
 	[{ authorizationList: [AUTHORIZATION, AUTHORIZATION] }, 71_000n, 21_000n],
 ];
 
