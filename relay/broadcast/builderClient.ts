@@ -2,10 +2,11 @@
 // BUILDERS, signed with the relay's key. Builders answer in many ways, so answers are classified
 // here.
 
-import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
+import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient, type JsonRpcClientDependencies, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { jsonHex, longJson } from "../../shared/jsonrpc/longJson.ts";
 import type { Logger } from "../../shared/log.ts";
 import { advice, type Symptom } from "../../shared/outgoing/advice.ts";
 import { REQUEST_ID } from "../../shared/requestId.ts";
@@ -20,17 +21,12 @@ export interface BuilderCall {
 	readonly params: readonly unknown[];
 }
 
-/** Raw bytes as 0x hex. */
-function rawHex(tx: DecodedTransaction): string {
-	return bytesToHex(tx.raw);
-}
-
 /**
  * Sends a private transaction without a bundle, by the method in the builder's row; valid until
  * `lastBlock`.
  */
 export function privateCall(row: BuilderRow, tx: DecodedTransaction, lastBlock: number): BuilderCall {
-	const raw = rawHex(tx);
+	const raw = jsonHex(tx.raw);
 	if (row.privateMethod !== "eth_sendPrivateTransaction") return { method: row.privateMethod, params: [raw] };
 	return { method: row.privateMethod, params: [{ tx: raw, maxBlockNumber: toQuantity(lastBlock) }] };
 }
@@ -73,7 +69,7 @@ export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string
 	if (row.dialect === "mev-share") return mevShareCall(row, bundle, uuid);
 	const { transactions, block, refund } = bundle;
 	const params = {
-		txs: transactions.map(({ tx }) => rawHex(tx)),
+		txs: transactions.map(({ tx }) => jsonHex(tx.raw)),
 		blockNumber: toQuantity(block),
 		revertingTxHashes: transactions.filter(({ mayRevert }) => mayRevert).map(({ tx }) => tx.hash),
 		...timeFields(bundle.times),
@@ -131,7 +127,7 @@ function mevShareCall(
 	const bundle = {
 		version: "v0.1",
 		inclusion: { block: toQuantity(block), maxBlock: toQuantity(block) },
-		body: transactions.map(({ tx, mayRevert }) => ({ tx: rawHex(tx), canRevert: mayRevert })),
+		body: transactions.map(({ tx, mayRevert }) => ({ tx: jsonHex(tx.raw), canRevert: mayRevert })),
 		validity: validityOf(row, refund),
 		privacy: { hints: [] },
 		replacementUuid: uuid,
@@ -156,12 +152,9 @@ export interface SignedBody {
 
 /** The body of a request that makes `call`. */
 export function bodyOf({ method, params }: BuilderCall): Buffer {
-	const [raw] = params;
-	// A private transaction is one string of hex digits, which JSON would search for characters to
-	// escape.
-	const text = params.length === 1 && typeof raw === "string" ? `["${raw}"]` : JSON.stringify(params);
+	const body = longJson({ jsonrpc: "2.0", id: 1, method, params });
 	// ASCII only: methods, hex, and field names.
-	return Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${text}}`, "latin1");
+	return typeof body === "string" ? Buffer.from(body, "latin1") : body.whole();
 }
 
 const UUID_BYTES = 16;

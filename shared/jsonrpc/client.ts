@@ -6,10 +6,12 @@ import {
 	HttpClient,
 	type HttpClientDependencies,
 	type HttpFailed,
+	type RequestBody,
 	symptomOf,
 } from "../outgoing/httpClient.ts";
 import { JsonText } from "./answers.ts";
 import { isObject } from "./fields.ts";
+import { longJson } from "./longJson.ts";
 import { textOf } from "./utf8.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */
@@ -127,7 +129,7 @@ export class JsonRpcClient {
 		onBegin?: () => void,
 	): Promise<RpcAnswer> {
 		const id = this.#nextId++;
-		const body = JSON.stringify({ jsonrpc: "2.0", id, ...call });
+		const body = longJson({ jsonrpc: "2.0", id, ...call });
 		const answer = await this.exchange(body, {}, timeoutMs, { maxBytes, onBegin });
 		const { status, text } = answer;
 		const long = maxBytes !== undefined && status === 200 ? longResult(text, id) : null;
@@ -139,7 +141,7 @@ export class JsonRpcClient {
 		if (calls.length === 0) return [];
 		const first = this.#nextId;
 		this.#nextId += calls.length;
-		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: first + i, ...call })));
+		const body = longJson(calls.map((call, i) => ({ jsonrpc: "2.0", id: first + i, ...call })));
 		const answers = await this.post(body, {}, timeoutMs);
 		if (!Array.isArray(answers)) throw new UpstreamError("notJsonRpc");
 		const byId = new Map(answers.map((answer) => [isObject(answer) ? answer.id : undefined, answer]));
@@ -147,13 +149,13 @@ export class JsonRpcClient {
 	}
 
 	/** Posts `body` and returns the parsed JSON of a 200. Throws {@link UpstreamError}. */
-	async post(body: string | Buffer, headers: Record<string, string>, timeoutMs: number): Promise<unknown> {
+	async post(body: RequestBody, headers: Record<string, string>, timeoutMs: number): Promise<unknown> {
 		return readJson(await this.exchange(body, headers, timeoutMs), this.#http.host);
 	}
 
 	/** Posts `body` and returns any status and its text. Throws {@link UpstreamError}. */
 	async exchange(
-		body: string | Buffer,
+		body: RequestBody,
 		headers: Record<string, string>,
 		timeoutMs: number,
 		options: ExchangeOptions = {},

@@ -34,6 +34,9 @@ export interface HttpClientDependencies {
 	readonly lookup?: LookupFunction | undefined;
 }
 
+/** A body; a long one is made while it is sent. */
+export type RequestBody = Buffer | string | (AsyncIterable<string> & { readonly byteLength: number });
+
 export interface HttpRequest {
 	readonly method: "GET" | "POST";
 	/**
@@ -43,7 +46,7 @@ export interface HttpRequest {
 	readonly target: string;
 	readonly headers: Headers;
 	/** JSON; null for none. */
-	readonly body: Buffer | string | null;
+	readonly body: RequestBody | null;
 	/** Ms for connecting, headers and body together, until it fails as `timeout`. */
 	readonly deadlineMs: number;
 	readonly abort?: Abort | undefined;
@@ -205,7 +208,9 @@ export class HttpClient {
 		const { method, target, headers: more, body, deadlineMs, abort } = request;
 		if (this.#closed || abort?.isAborted === true) return Promise.resolve({ kind: "aborted", sent: false });
 		if (deadlineMs <= 0) return Promise.resolve(TOO_LATE);
-		const headers = withMore(method === "POST" ? this.#postHeaders : this.#getHeaders, more);
+		const isLong = body !== null && typeof body !== "string" && !Buffer.isBuffer(body);
+		const added = isLong ? { ...more, "content-length": String(body.byteLength) } : more;
+		const headers = withMore(method === "POST" ? this.#postHeaders : this.#getHeaders, added);
 		return new Promise((resolve) => {
 			const handler = new RequestHandler(request, {
 				maxBytes: request.maxBytes ?? this.#maxAnswerBytes,
@@ -213,7 +218,9 @@ export class HttpClient {
 				isClosed: this.#isClosed,
 				resolve,
 			});
-			this.#pool.dispatch({ method, path: this.#url.pathOf(target), headers, body }, handler);
+			// undici sends any iterable, which its types don't say.
+			const sent = body as NonNullable<Dispatcher.DispatchOptions["body"]> | null;
+			this.#pool.dispatch({ method, path: this.#url.pathOf(target), headers, body: sent }, handler);
 		});
 	}
 

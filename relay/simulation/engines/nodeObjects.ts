@@ -2,10 +2,11 @@
 // from a trace's changes. It is for the relay's own node only: authorizations keep their
 // signatures, without which they have no effect.
 
-import { bytesToHex, parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
+import type { AccessListEntry, Authorization } from "../../../shared/ethereum/transactionFields.ts";
 import { isObject } from "../../../shared/jsonrpc/fields.ts";
+import { jsonHex, LongValue } from "../../../shared/jsonrpc/longJson.ts";
 import { authorizationsBySigner, lastEffective, type Signer } from "../../domain/authorizations.ts";
 import type { Header } from "../../domain/chain.ts";
 import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } from "./engine.ts";
@@ -24,20 +25,64 @@ export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 		nonce: toQuantity(tx.nonce),
 		gas: toQuantity(tx.gasLimit),
 		value: toQuantity(tx.value),
-		input: bytesToHex(tx.data),
+		input: jsonHex(tx.data),
 		...(tx.gasPrice === null
 			? {
 					maxFeePerGas: toQuantity(tx.maxFeePerGas),
 					maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
 				}
 			: { gasPrice: toQuantity(tx.gasPrice) }),
-		...(tx.accessList.length === 0 ? {} : { accessList: tx.accessList }),
+		...(tx.accessListSize.addresses === 0 ? {} : { accessList: accessListOf(tx) }),
 		...blobFields(tx),
 		...(tx.authorizationList.length === 0
 			? {}
 			: { authorizationList: tx.authorizationList.map(authorizationObject) }),
 	};
 }
+
+/** A longer list is written entry by entry. */
+const MANY_ENTRIES = 32;
+
+function accessListOf(tx: DecodedTransaction): readonly AccessListEntry[] | LongValue {
+	const { addresses, keys } = tx.accessListSize;
+	return addresses + keys < MANY_ENTRIES ? tx.accessList : new LongAccessList(tx);
+}
+
+/** Decodes the list when it is sent: decoded, it takes five times its bytes. */
+class LongAccessList extends LongValue {
+	readonly #tx: DecodedTransaction;
+
+	constructor(tx: DecodedTransaction) {
+		super();
+		this.#tx = tx;
+	}
+
+	get byteLength(): number {
+		const { addresses, keys } = this.#tx.accessListSize;
+		return BRACKETS.length + addresses * ENTRY_CHARS + keys * KEY_CHARS;
+	}
+
+	// Spaces instead of the commas behind the last ones, so that the length is known before.
+	*pieces(): Generator<string> {
+		const { accessList } = this.#tx;
+		yield "[";
+		for (let from = 0; from < accessList.length; from += MANY_ENTRIES) {
+			let piece = "";
+			for (const { address, storageKeys } of accessList.slice(from, from + MANY_ENTRIES)) {
+				piece += `{"address":"${address}","storageKeys":[`;
+				for (const [i, key] of storageKeys.entries())
+					piece += `"${key}"${i + 1 < storageKeys.length ? "," : " "}`;
+				piece += "]},";
+			}
+			yield from + MANY_ENTRIES < accessList.length ? piece : `${piece.slice(0, -1)} `;
+		}
+		yield "]";
+	}
+}
+
+const BRACKETS = "[]";
+const ENTRY_CHARS = `{"address":"","storageKeys":[]},`.length + 42;
+const KEY_CHARS = `"",`.length + 66;
 
 /** The simulated block as block overrides. */
 export function blockOverrides(block: EngineBlock): Record<string, string> {

@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { systemClock } from "../../../../shared/clock.ts";
-import { HttpClient } from "../../../../shared/outgoing/httpClient.ts";
+import { HttpClient, type RequestBody } from "../../../../shared/outgoing/httpClient.ts";
 import { readUpstreamUrl } from "../../../../shared/outgoing/upstreamUrl.ts";
 import { VERSION } from "../../../../shared/version.ts";
 import { httpText, RawUpstream } from "../../../support/upstreams.ts";
 
 const NO_HEADERS = {};
 /** A POST to `target`. */
-function post(target: string, body: Buffer | string, headers: Readonly<Record<string, string>> = NO_HEADERS) {
+function post(target: string, body: RequestBody, headers: Readonly<Record<string, string>> = NO_HEADERS) {
 	return { method: "POST", target, headers, body, deadlineMs: 20_000 } as const;
 }
 
@@ -52,6 +52,24 @@ test("a POST has the given target, headers and body, the content type, our name 
 			`content-length: ${body.length}`,
 		];
 		assert.equal(upstream.received, `${lines.join("\r\n")}\r\n\r\n${body.toString("latin1")}`);
+		await client.close();
+	}));
+
+test("a body that is made while it is sent has its length", () =>
+	withUpstream(async (upstream) => {
+		const client = clientOf(upstream.url);
+		const body = {
+			byteLength: 6,
+			async *[Symbol.asyncIterator]() {
+				yield* ["[1,", "22]"];
+			},
+		};
+		const result = await client.request({ ...post("", body), headers: { "x-one": "1" } });
+		assert.equal(result.kind, "answered");
+		assert.match(upstream.received, /x-one: 1\r\ncontent-length: 6\r\n\r\n\[1,22\]$/);
+		// Nothing of it is left in the next request.
+		await client.request(post("", "[]"));
+		assert.match(upstream.received, /content-length: 2\r\n\r\n\[\]$/);
 		await client.close();
 	}));
 
