@@ -326,10 +326,7 @@ export class RequestHandler {
 	}
 
 	#readPost(exchange: Exchange): void {
-		const { request, response, target, requestId, from, awaitsContinue } = exchange;
-		const { headers } = request;
-		// The default is never used, since a server without a handler has no JSON-RPC paths.
-		const { log, post = () => Promise.resolve(FAILED_ANSWER) } = this.#dependencies;
+		const { request, response, from, awaitsContinue } = exchange;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
 		const fault = checkPost(request, maxBytes, tooLarge) ?? this.#checkLarge(exchange);
@@ -346,25 +343,28 @@ export class RequestHandler {
 				this.#answerUnread(exchange, result, true);
 				return;
 			}
-			const life = new ClientLife(result.length);
-			exchange.life = life;
-			exchange.work = this.#queue.run(client, () => {
-				const shutdownError = this.#shutdownError;
-				post({ target, headers, requestId, from, body: result, shutdownError, life }).then(
-					(answer) => {
-						exchange.work = this.#queue.run(client, () => this.#send(exchange, encoded(answer)));
-					},
-					(thrown: unknown) => {
-						log.error("request failed", {
-							path: target.path,
-							request: requestId,
-							fault: safeError(thrown),
-						});
-						this.#send(exchange, FAILED_ANSWER);
-					},
-				);
-			});
+			exchange.work = this.#queue.run(client, () => this.#post(exchange, client, result));
 		});
+	}
+
+	/** No listener here has the body: the handler may need it only for a moment. */
+	#post(exchange: Exchange, client: string, body: Buffer): void {
+		const { request, target, requestId, from } = exchange;
+		// The default is never used, since a server without a handler has no JSON-RPC paths.
+		const { log, post = () => Promise.resolve(FAILED_ANSWER) } = this.#dependencies;
+		const life = new ClientLife(body.length);
+		exchange.life = life;
+		exchange.work = null;
+		const { headers } = request;
+		post({ target, headers, requestId, from, body, shutdownError: this.#shutdownError, life }).then(
+			(answer) => {
+				exchange.work = this.#queue.run(client, () => this.#send(exchange, encoded(answer)));
+			},
+			(thrown: unknown) => {
+				log.error("request failed", { path: target.path, request: requestId, fault: safeError(thrown) });
+				this.#send(exchange, FAILED_ANSWER);
+			},
+		);
 	}
 
 	/** Counts `bytes` of a body for its client, or returns the exceeded limit. */

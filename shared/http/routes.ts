@@ -250,7 +250,8 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 		// In a batch, several calls could submit a transaction.
 		const recovered = "calls" in read && !read.batch ? recoveredBy(headers, from) : undefined;
 		const context = callContext(target, client, origin, null, null, life, requestId, trace, recovered);
-		return httpAnswerOf(await dispatcher.dispatch(read, context, error));
+		// Not awaited, so that the body is free once the calls have read it.
+		return dispatcher.dispatch(read, context, error).then(httpAnswerOf);
 	};
 }
 

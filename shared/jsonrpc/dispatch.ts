@@ -100,6 +100,8 @@ export function oversized({ paramsSize }: ReceivedCall, max: number): RpcError |
 	return new RpcError("invalidParams", `invalid params: expected at most ${max} characters in all`);
 }
 
+type AskedCall = Pick<ReceivedCall, "id">;
+
 /** The position of a call in its request. */
 interface CallTiming {
 	/** Time by which the request should be answered: monotonic, in ms. */
@@ -225,7 +227,9 @@ class CallDispatcher<Context> {
 	): Promise<WrittenAnswer> {
 		const begun = this.#now();
 		const { methods, fallback } = this.#dependencies;
-		const { method, params, fault } = call;
+		const { id, method, params, fault } = call;
+		// Not the call, whose parameters may be long and are needed no more while it runs.
+		const asked: AskedCall = { id };
 		const row = methods.get(method);
 		const name = this.#knownName(method);
 		let running: unknown;
@@ -238,19 +242,19 @@ class CallDispatcher<Context> {
 			if (tooLong !== null) throw tooLong;
 			running = row === undefined ? fallback?.call(method, params, context) : row.call(params, context);
 		} catch (thrown) {
-			return Promise.resolve(this.#fail(call, name, begun, thrown, timing.request));
+			return Promise.resolve(this.#fail(asked, name, begun, thrown, timing.request));
 		} finally {
 			this.#workedMs += this.#now() - begun;
 		}
 		if (running instanceof Promise || running instanceof AnswerLater) {
-			return this.#answered(call, name, begun, Promise.resolve(running), timing);
+			return this.#answered(asked, name, begun, Promise.resolve(running), timing);
 		}
-		return Promise.resolve(this.#succeed(call, name, begun, running, timing));
+		return Promise.resolve(this.#succeed(asked, name, begun, running, timing));
 	}
 
 	/** The answer when `running` has ended, or when its time is up. */
 	#answered(
-		call: ReceivedCall,
+		call: AskedCall,
 		name: string,
 		begun: number,
 		running: Promise<unknown>,
@@ -275,13 +279,7 @@ class CallDispatcher<Context> {
 		);
 	}
 
-	#succeed(
-		call: ReceivedCall,
-		name: string,
-		begun: number,
-		result: unknown,
-		timing: CallTiming,
-	): WrittenAnswer {
+	#succeed(call: AskedCall, name: string, begun: number, result: unknown, timing: CallTiming): WrittenAnswer {
 		let answer: WrittenAnswer;
 		const from = this.#now();
 		try {
@@ -296,7 +294,7 @@ class CallDispatcher<Context> {
 	}
 
 	async #succeedInPieces(
-		{ id }: ReceivedCall,
+		{ id }: AskedCall,
 		name: string,
 		begun: number,
 		result: JsonPieces,
@@ -308,7 +306,7 @@ class CallDispatcher<Context> {
 
 	/** `call` is null for an unreadable body, whose answer has the id null. */
 	#fail(
-		call: ReceivedCall | null,
+		call: AskedCall | null,
 		name: string,
 		begun: number,
 		thrown: unknown,
