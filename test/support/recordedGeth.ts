@@ -186,7 +186,8 @@ function keysWithout(drawn: ReadonlySet<string>): KeyOf {
 		return Object.fromEntries(sorted.map(([name, field]) => [name, canonical(field)]));
 	};
 	return ({ changes, method, params }) => {
-		let text = JSON.stringify(canonical(params));
+		// As they are sent: some values make their JSON themselves.
+		let text = JSON.stringify(canonical(JSON.parse(JSON.stringify(params))));
 		if (text.length > MAX_TEXT) {
 			const hash = createHash("sha256").update(text).digest("hex").slice(0, 24);
 			text = `${text.slice(0, MAX_TEXT)}… sha256:${hash}`;
