@@ -3,6 +3,7 @@
 
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { entriesOf } from "../../shared/ethereum/transactionFields.ts";
 
 /**
  * The partial pending transaction: quantities in hex, `to` null for a creation. Legacy and type-1
@@ -15,7 +16,7 @@ export function partialPendingTransaction(tx: DecodedTransaction): Record<string
 		to: tx.to,
 		value: toQuantity(tx.value),
 		data: bytesToHex(tx.data),
-		accessList: tx.accessList,
+		accessList: entriesOf(tx.accessList),
 		nonce: toQuantity(tx.nonce),
 		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
 		maxFeePerGas: toQuantity(tx.maxFeePerGas),

@@ -134,8 +134,8 @@ export class Disclosures {
 }
 
 /** At least as many bytes as searchers get: see partialPendingTransaction in auction/feed.ts. */
-export function disclosedBytes({ data, accessListSize, blobVersionedHashes }: DecodedTransaction): number {
-	const { addresses, keys } = accessListSize;
+export function disclosedBytes({ data, accessList, blobVersionedHashes }: DecodedTransaction): number {
+	const { addresses, keys } = accessList;
 	const lists = ENTRY_BYTES * addresses + HASH_BYTES * (keys + blobVersionedHashes.length);
 	return OTHER_BYTES + 2 * data.length + lists;
 }

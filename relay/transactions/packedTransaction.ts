@@ -1,15 +1,15 @@
 // A pending transaction as it is kept in memory. Its bytes are in blocks of many transactions.
-// Signature, access list and authorizations are decoded from them again when they are needed. A
-// decoded transaction would take three times its bytes in the heap or more, and keep alive other
-// memory that was allocated beside it.
+// Signature and authorizations are decoded from them again when they are needed. A decoded
+// transaction would take three times its bytes in the heap or more, and keep alive other memory
+// that was allocated beside it.
 
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import type {
-	AccessListEntry,
-	AccessListSize,
-	Authorization,
-	TransactionType,
+import {
+	type AccessList,
+	type Authorization,
+	NO_ACCESS,
+	type TransactionType,
 } from "../../shared/ethereum/transactionFields.ts";
 
 /**
@@ -88,7 +88,7 @@ class PackedTransaction implements DecodedTransaction {
 	readonly from: string;
 	readonly size: number;
 	readonly zeroBytes: number;
-	readonly accessListSize: AccessListSize;
+	readonly accessList: AccessList;
 	readonly sidecar: { readonly version: SidecarVersion; readonly blobCount: number } | null;
 	readonly #block: Buffer;
 	/** The start of its bytes, and of its data, in the block. */
@@ -120,7 +120,10 @@ class PackedTransaction implements DecodedTransaction {
 		this.size = tx.size;
 		this.zeroBytes = tx.zeroBytes;
 		this.sidecar = tx.sidecar;
-		this.accessListSize = tx.accessListSize;
+		const { addresses, keys, bytes } = tx.accessList;
+		const listAt = at + bytes.byteOffset - tx.raw.byteOffset;
+		this.accessList =
+			addresses === 0 ? NO_ACCESS : { addresses, keys, bytes: block.subarray(listAt, listAt + bytes.length) };
 		this.#block = block;
 		this.#at = at;
 		this.#dataAt = at + tx.data.byteOffset - tx.raw.byteOffset;
@@ -134,10 +137,6 @@ class PackedTransaction implements DecodedTransaction {
 
 	get data(): Buffer {
 		return this.#block.subarray(this.#dataAt, this.#dataAt + this.#dataSize);
-	}
-
-	get accessList(): readonly AccessListEntry[] {
-		return this.accessListSize.addresses > 0 ? this.#decoded().accessList : NONE;
 	}
 
 	get authorizationList(): readonly Authorization[] {

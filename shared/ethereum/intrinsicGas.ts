@@ -10,7 +10,7 @@ const BLOB_GAS = 131_072n;
 /** The fields that determine the gas of a transaction before execution. */
 export type GasFields = Pick<
 	DecodedTransaction,
-	"from" | "to" | "value" | "data" | "zeroBytes" | "accessListSize" | "authorizationList"
+	"from" | "to" | "value" | "data" | "zeroBytes" | "accessList" | "authorizationList"
 >;
 
 /** Gas charged before execution. The gas limit must be at least this. */
@@ -38,7 +38,7 @@ function dataGas(
 }
 
 function listGas(
-	{ accessListSize: { addresses, keys } }: GasFields,
+	{ accessList: { addresses, keys } }: GasFields,
 	{ accessAddress, accessKey }: Pick<GasTable, "accessAddress" | "accessKey">,
 ): bigint {
 	return BigInt(addresses) * accessAddress + BigInt(keys) * accessKey;

@@ -108,12 +108,15 @@ export class RlpReader {
 
 	/** A byte string of exactly `length` bytes. */
 	fixed(field: string, length: number): Buffer {
-		if (!this.#open(field, false)) return EMPTY;
-		if (this.#length !== length) {
-			this.fail(`${field}: expected ${length} bytes, got ${this.#length}`);
-			return EMPTY;
-		}
+		if (!this.skipFixed(field, length)) return EMPTY;
 		return this.bytes.subarray(this.#start, this.#start + length);
+	}
+
+	/** Moves behind a byte string of exactly `length` bytes. False after a fault. */
+	skipFixed(field: string, length: number): boolean {
+		if (!this.#open(field, false)) return false;
+		if (this.#length === length) return true;
+		return this.fail(`${field}: expected ${length} bytes, got ${this.#length}`);
 	}
 
 	/** {@link fixed} as lower-case `0x…`. */

@@ -5,7 +5,7 @@
 
 import { toQuantity } from "./hex.ts";
 import type { DecodedTransaction } from "./transaction.ts";
-import type { Authorization } from "./transactionFields.ts";
+import { type Authorization, entriesOf } from "./transactionFields.ts";
 
 /** A transaction as a JSON-RPC object. */
 export type RpcTransaction = Readonly<Record<string, unknown>>;
@@ -39,7 +39,7 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 		maxFeePerGas: toQuantity(tx.maxFeePerGas),
 		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
 		input: `0x${tx.data.toString("hex")}`,
-		accessList: tx.accessList,
+		accessList: entriesOf(tx.accessList),
 		...(tx.maxFeePerBlobGas === null
 			? {}
 			: { maxFeePerBlobGas: toQuantity(tx.maxFeePerBlobGas), blobVersionedHashes: tx.blobVersionedHashes }),

@@ -218,7 +218,6 @@ function finish(
 		value: fields.value,
 		data: fields.data,
 		accessList: fields.accessList,
-		accessListSize: fields.accessListSize,
 		gasPrice: fields.gasPrice,
 		maxFeePerGas: fields.maxFeePerGas,
 		maxPriorityFeePerGas: fields.maxPriorityFeePerGas,

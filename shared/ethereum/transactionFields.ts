@@ -16,11 +16,17 @@ export interface AccessListEntry {
 	readonly storageKeys: readonly string[];
 }
 
-/** How much an access list names. */
-export interface AccessListSize {
+/** An access list. Decoded, a large one takes five times its bytes, so it is decoded when read. */
+export interface AccessList {
+	/** How many entries it has. */
 	readonly addresses: number;
+	/** How many keys all entries have together. */
 	readonly keys: number;
+	/** Its RLP; a view of the transaction's bytes. */
+	readonly bytes: Buffer;
 }
+
+export const NO_ACCESS: AccessList = { addresses: 0, keys: 0, bytes: Buffer.alloc(0) };
 
 /**
  * One entry of an EIP-7702 authorization list. Its signature may be invalid, see
@@ -54,9 +60,7 @@ export interface TransactionFields {
 	/** A view of {@link DecodedTransaction.raw}. */
 	readonly data: Buffer;
 	/** Empty for legacy transactions. */
-	readonly accessList: readonly AccessListEntry[];
-	/** Known without decoding the list again. */
-	readonly accessListSize: AccessListSize;
+	readonly accessList: AccessList;
 	/** Null if the type has two fees. */
 	readonly gasPrice: bigint | null;
 	/** The gas price if the type has only that. */
@@ -99,7 +103,7 @@ export function readPayload(reader: RlpReader, type: TransactionType): ReadPaylo
 	const to = readTo(reader, type <= 2);
 	const value = reader.uint("value", 32);
 	const data = reader.string("data");
-	const accessList = type === 0 ? [] : readAccessList(reader);
+	const accessList = type === 0 ? NO_ACCESS : readAccessList(reader);
 	const maxFeePerBlobGas = type === 3 ? reader.uint("maxFeePerBlobGas", 32) : null;
 	const blobVersionedHashes = type === 3 ? readHexList(reader, "blobVersionedHashes", 32) : [];
 	const authorizationList = type === 4 ? readAuthorizationList(reader) : [];
@@ -119,7 +123,6 @@ export function readPayload(reader: RlpReader, type: TransactionType): ReadPaylo
 		value,
 		data,
 		accessList,
-		accessListSize: accessListSizeOf(accessList),
 		gasPrice,
 		maxFeePerGas,
 		maxPriorityFeePerGas,
@@ -164,23 +167,36 @@ function readTo(reader: RlpReader, mayBeEmpty: boolean): string | null {
  */
 const MAX_ACCOUNTS = 16_384;
 
-function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
-	return reader.list("accessList", (entries: readonly AccessListEntry[]) => {
-		if (entries.length === MAX_ACCOUNTS) reader.fail(`accessList: expected at most ${MAX_ACCOUNTS} accounts`);
+/** Checks the list, and counts what it has. */
+function readAccessList(reader: RlpReader): AccessList {
+	const from = reader.offset;
+	let [addresses, keys] = [0, 0];
+	const listEnd = reader.openList("accessList");
+	for (; reader.hasMore(); addresses++) {
+		if (addresses === MAX_ACCOUNTS) reader.fail(`accessList: expected at most ${MAX_ACCOUNTS} accounts`);
+		const entryEnd = reader.openList("accessList entry");
+		reader.skipFixed("accessList address", 20);
+		const keysEnd = reader.openList("accessList storageKeys");
+		for (; reader.hasMore(); keys++) reader.skipFixed("accessList storageKeys", 32);
+		reader.closeList("accessList storageKeys", keysEnd);
+		reader.closeList("accessList entry", entryEnd);
+	}
+	reader.closeList("accessList", listEnd);
+	if (addresses === 0) return NO_ACCESS;
+	return { addresses, keys, bytes: reader.bytes.subarray(from, reader.offset) };
+}
+
+/** Decodes an access list. */
+export function entriesOf({ addresses, bytes }: AccessList): readonly AccessListEntry[] {
+	if (addresses === 0) return [];
+	const reader = new RlpReader(bytes);
+	return reader.list("accessList", () => {
 		const entryEnd = reader.openList("accessList entry");
 		const address = reader.fixedHex("accessList address", 20);
 		const storageKeys = readHexList(reader, "accessList storageKeys", 32);
 		reader.closeList("accessList entry", entryEnd);
 		return { address, storageKeys };
 	});
-}
-
-export const NO_ACCESS: AccessListSize = { addresses: 0, keys: 0 };
-
-export function accessListSizeOf(list: readonly AccessListEntry[]): AccessListSize {
-	if (list.length === 0) return NO_ACCESS;
-	const keys = list.reduce((sum, { storageKeys }) => sum + storageKeys.length, 0);
-	return { addresses: list.length, keys };
 }
 
 /**

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
 import { type Hex, keccak256 } from "viem";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
+import { type Authorization, entriesOf } from "../../shared/ethereum/transactionFields.ts";
 import { SeededRandom } from "./seededRandom.ts";
 
 /** Bytes that go into a list unchanged, without an RLP header, for non-canonical forms. */
@@ -220,7 +220,8 @@ function fieldsOf(tx: RandomTransaction | DecodedTransaction): RawItem[] {
 	const rest: RawItem[] = [tx.gasLimit, to, tx.value, data];
 	if (tx.type === 0) return [tx.nonce, tx.maxFeePerGas, ...rest];
 	const fees = tx.type === 1 ? [tx.maxFeePerGas] : [tx.maxPriorityFeePerGas, tx.maxFeePerGas];
-	const accessList = tx.accessList.map((entry) => [fromHex(entry.address), entry.storageKeys.map(fromHex)]);
+	const entries = "bytes" in tx.accessList ? entriesOf(tx.accessList) : tx.accessList;
+	const accessList = entries.map((entry) => [fromHex(entry.address), entry.storageKeys.map(fromHex)]);
 	const fields: RawItem[] = [tx.chainId, tx.nonce, ...fees, ...rest, accessList];
 	if (tx.type !== 4) return fields;
 	const tuples = tx.authorizationList.map(({ chainId, address, nonce, yParity, r, s }): RawItem[] => [

@@ -9,7 +9,7 @@ import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../r
 import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { accessListSizeOf } from "../../shared/ethereum/transactionFields.ts";
+import { NO_ACCESS } from "../../shared/ethereum/transactionFields.ts";
 import { PRAGUE } from "./forks.ts";
 import { ManualClock } from "./manualClock.ts";
 import { type Answer, ScriptedNode } from "./nodes.ts";
@@ -78,8 +78,7 @@ export function fakeTransaction(fields: Partial<DecodedTransaction> = {}): Decod
 		to: "0x0000000000000000000000000000000000000abc",
 		value: 0n,
 		data: Buffer.alloc(0),
-		accessList: [],
-		accessListSize: accessListSizeOf(fields.accessList ?? []),
+		accessList: NO_ACCESS,
 		gasPrice: null,
 		maxFeePerGas: 20n,
 		maxPriorityFeePerGas: 1n,

@@ -4,7 +4,12 @@
 
 import { parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import type { AccessListEntry, Authorization } from "../../../shared/ethereum/transactionFields.ts";
+import {
+	type AccessList,
+	type AccessListEntry,
+	type Authorization,
+	entriesOf,
+} from "../../../shared/ethereum/transactionFields.ts";
 import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import { jsonHex, LongValue } from "../../../shared/jsonrpc/longJson.ts";
 import { authorizationsBySigner, lastEffective, type Signer } from "../../domain/authorizations.ts";
@@ -32,7 +37,7 @@ export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 					maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
 				}
 			: { gasPrice: toQuantity(tx.gasPrice) }),
-		...(tx.accessListSize.addresses === 0 ? {} : { accessList: accessListOf(tx) }),
+		...(tx.accessList.addresses === 0 ? {} : { accessList: accessListOf(tx.accessList) }),
 		...blobFields(tx),
 		...(tx.authorizationList.length === 0
 			? {}
@@ -43,38 +48,37 @@ export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 /** A longer list is written entry by entry. */
 const MANY_ENTRIES = 32;
 
-function accessListOf(tx: DecodedTransaction): readonly AccessListEntry[] | LongValue {
-	const { addresses, keys } = tx.accessListSize;
-	return addresses + keys < MANY_ENTRIES ? tx.accessList : new LongAccessList(tx);
+function accessListOf(list: AccessList): readonly AccessListEntry[] | LongValue {
+	return list.addresses + list.keys < MANY_ENTRIES ? entriesOf(list) : new LongAccessList(list);
 }
 
-/** Decodes the list when it is sent: decoded, it takes five times its bytes. */
+/** Decodes the list when it is sent. */
 class LongAccessList extends LongValue {
-	readonly #tx: DecodedTransaction;
+	readonly #list: AccessList;
 
-	constructor(tx: DecodedTransaction) {
+	constructor(list: AccessList) {
 		super();
-		this.#tx = tx;
+		this.#list = list;
 	}
 
 	get byteLength(): number {
-		const { addresses, keys } = this.#tx.accessListSize;
+		const { addresses, keys } = this.#list;
 		return BRACKETS.length + addresses * ENTRY_CHARS + keys * KEY_CHARS;
 	}
 
 	// Spaces instead of the commas behind the last ones, so that the length is known before.
 	*pieces(): Generator<string> {
-		const { accessList } = this.#tx;
+		const entries = entriesOf(this.#list);
 		yield "[";
-		for (let from = 0; from < accessList.length; from += MANY_ENTRIES) {
+		for (let from = 0; from < entries.length; from += MANY_ENTRIES) {
 			let piece = "";
-			for (const { address, storageKeys } of accessList.slice(from, from + MANY_ENTRIES)) {
+			for (const { address, storageKeys } of entries.slice(from, from + MANY_ENTRIES)) {
 				piece += `{"address":"${address}","storageKeys":[`;
 				for (const [i, key] of storageKeys.entries())
 					piece += `"${key}"${i + 1 < storageKeys.length ? "," : " "}`;
 				piece += "]},";
 			}
-			yield from + MANY_ENTRIES < accessList.length ? piece : `${piece.slice(0, -1)} `;
+			yield from + MANY_ENTRIES < entries.length ? piece : `${piece.slice(0, -1)} `;
 		}
 		yield "]";
 	}

@@ -12,6 +12,7 @@ import {
 	decodeTransaction,
 	senderOfAuthorization,
 } from "../../../../shared/ethereum/transaction.ts";
+import { NO_ACCESS } from "../../../../shared/ethereum/transactionFields.ts";
 import {
 	privateTransaction,
 	signedTransaction,
@@ -131,6 +132,6 @@ test("what is never sent again keeps neither bytes nor signature", () => {
 	});
 	const { tx: whole, ...others } = transaction;
 	assert.deepEqual(rest, others);
-	const empty = { raw: Buffer.alloc(0), data: Buffer.alloc(0), accessList: [], authorizationList: [] };
+	const empty = { raw: Buffer.alloc(0), data: Buffer.alloc(0), accessList: NO_ACCESS, authorizationList: [] };
 	assert.deepEqual(tx, { ...whole, ...empty, v: 0n, yParity: 0, r: 0n, s: 0n });
 });

@@ -11,6 +11,7 @@ import {
 	decodeTransaction,
 	senderOfAuthorization,
 } from "../../../../shared/ethereum/transaction.ts";
+import { entriesOf } from "../../../../shared/ethereum/transactionFields.ts";
 import { sized } from "../../../support/length.ts";
 import {
 	ADDRESS,
@@ -279,9 +280,10 @@ test("a sidecar that is malformed or contradicts its payload is refused", () => 
 
 /** A transaction of either decoder in a common form. */
 function ofOurs(tx: DecodedTransaction) {
-	const { type, hash, from, chainId, gasLimit, to, value, gasPrice, accessList, yParity, r, s } = tx;
+	const { type, hash, from, chainId, gasLimit, to, value, gasPrice, yParity, r, s } = tx;
 	return {
-		...{ type, hash, from, chainId, gasLimit, to, value, gasPrice, accessList, yParity, r, s },
+		...{ type, hash, from, chainId, gasLimit, to, value, gasPrice, yParity, r, s },
+		accessList: entriesOf(tx.accessList),
 		...{ nonce: Number(tx.nonce), data: `0x${tx.data.toString("hex")}` },
 		fees: type <= 1 ? [null, null] : [tx.maxFeePerGas, tx.maxPriorityFeePerGas],
 		authorizations: tx.authorizationList.map((one) => [one, senderOfAuthorization(one)]),

@@ -23,7 +23,7 @@ const KEY = `0x${"22".repeat(32)}`;
 const AUTHORIZATION = { chainId: 1n, address: TO, nonce: 0n, yParity: 0, r: 1n, s: 1n };
 const CALL = {
 	...{ from: KEY.slice(0, 42), to: TO as string | null, value: 0n },
-	...{ data: Buffer.alloc(0), accessListSize: NO_ACCESS, authorizationList: [] },
+	...{ data: Buffer.alloc(0), accessList: NO_ACCESS, authorizationList: [] },
 };
 
 const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, floor: bigint][] = [
@@ -33,7 +33,7 @@ const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, f
 	[{ to: null, data: Buffer.alloc(32, 1) }, 53_514n, 22_280n],
 	[{ to: null, data: Buffer.alloc(33, 1) }, 53_532n, 22_320n],
 	[{ to: null, data: Buffer.alloc(49_152, 1) }, 842_504n, 1_987_080n],
-	[{ accessListSize: { addresses: 2, keys: 2 } }, 29_600n, 21_000n],
+	[{ accessList: { ...NO_ACCESS, addresses: 2, keys: 2 } }, 29_600n, 21_000n],
 	[{ authorizationList: [AUTHORIZATION, AUTHORIZATION] }, 71_000n, 21_000n],
 ];
 

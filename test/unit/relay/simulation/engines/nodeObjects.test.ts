@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { signedCall } from "../../../../../relay/simulation/engines/nodeObjects.ts";
 import { TransactionPacker } from "../../../../../relay/transactions/packedTransaction.ts";
+import { entriesOf } from "../../../../../shared/ethereum/transactionFields.ts";
 import { longJson } from "../../../../../shared/jsonrpc/longJson.ts";
 import { signedTransaction, type TxOptions } from "../../../../support/txFactory.ts";
 
@@ -35,6 +36,6 @@ for (const [name, options] of Object.entries(SHAPES))
 		assert.deepEqual(JSON.parse(text).call, {
 			...JSON.parse(JSON.stringify(signedCall(signedTransaction({ ...options, data: Buffer.alloc(0) })))),
 			input: `0x${data.toString("hex")}`,
-			...(accessList.length === 0 ? {} : { accessList }),
+			...(accessList.addresses === 0 ? {} : { accessList: entriesOf(accessList) }),
 		});
 	});
