@@ -251,33 +251,38 @@ export class Cancels {
 	async #takenBackAtRelay(row: Row, state: RequestState): Promise<CancelOutcome> {
 		const outcome = await this.#dependencies.reconciler.cancelAtRelay(row.hash, null, state);
 		if (outcome.kind !== "rejected") return outcome;
-		// It gets this owner with the others, followed by the cancel.
-		if (this.#dependencies.rows.live(row.hash)?.ownersPending === true) return { kind: "unsure" };
+		// It did not know this owner. It gets the owners with the next report, followed by the cancel.
+		if (row.ownersPending || this.#dependencies.rows.live(row.hash)?.ownersPending === true)
+			return { kind: "unsure" };
 		const isUnknown = (await this.#stageAtRelay(row, state)) === null;
 		return isUnknown ? { kind: "done", isStillWanted: true } : outcome;
 	}
 
 	/**
 	 * Interprets the relay's answer to the last owner that wants the transaction. The relay may not
-	 * know this owner yet, or not know yet that the others have withdrawn. Then it is cancelled for
+	 * have known this owner, or not know yet that the others have withdrawn. Then it is cancelled for
 	 * each of them, while the reconciler reports no owners.
 	 */
 	async #checked(outcome: CancelOutcome, row: Row, state: RequestState): Promise<CancelOutcome> {
 		const { rows, reconciler } = this.#dependencies;
 		const { hash, from } = row;
 		const { requestId } = state.caller;
-		const isUnknown = outcome.kind === "rejected" && rows.live(hash)?.ownersPending === true;
-		if (!isUnknown && !(outcome.kind === "done" && outcome.isStillWanted)) return outcome;
+		// The owners may have been reported since it was asked.
+		const wasUnknown =
+			outcome.kind === "rejected" && (row.ownersPending || rows.live(hash)?.ownersPending === true);
+		if (!wasUnknown && !(outcome.kind === "done" && outcome.isStillWanted)) return outcome;
 		const release = await reconciler.hold(from);
 		try {
-			let last: CancelOutcome = isUnknown ? { kind: "unsure" } : outcome;
+			let last = outcome;
 			for (const { address } of rows.live(hash)?.owners ?? row.owners) {
 				if (address === null) continue;
 				const caller = onBehalfOf({ address, requestId });
 				const next = await reconciler.cancelAtRelay(hash, null, { ...state, caller });
 				if (next.kind === "done" && (last.kind !== "done" || last.isStillWanted)) last = next;
 			}
-			return last;
+			// It gets the owners with the next report, followed by the cancel.
+			const isUnknown = last.kind === "rejected" && rows.live(hash)?.ownersPending === true;
+			return isUnknown ? { kind: "unsure" } : last;
 		} finally {
 			release();
 		}
