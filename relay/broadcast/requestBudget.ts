@@ -8,34 +8,33 @@ const USERS_PART = 0.25;
 const WINDOW_MS = 1_000;
 
 export class RequestBudget {
-	readonly #perSecond: number;
+	/** Searchers' requests per second while users send none. */
+	readonly forSearchers: number;
 	readonly #clock: Pick<Clock, "monotonic">;
-	/** When the requests of the last second began, in monotonic ms, the oldest first. */
-	readonly #begun: number[] = [];
+	/** When the last requests began, in monotonic ms: as many as searchers may send in a second. */
+	readonly #begun: Float64Array;
+	/** Where the oldest of them is. */
+	#oldest = 0;
 
 	constructor(
 		{ perSecond }: { readonly perSecond: number },
 		{ clock }: { readonly clock: Pick<Clock, "monotonic"> },
 	) {
-		this.#perSecond = perSecond;
+		this.forSearchers = Math.max(1, Math.floor(perSecond * (1 - USERS_PART)));
 		this.#clock = clock;
-	}
-
-	/** Searchers' requests per second while users send none. */
-	get forSearchers(): number {
-		return Math.max(1, Math.floor(this.#perSecond * (1 - USERS_PART)));
+		this.#begun = new Float64Array(this.forSearchers).fill(Number.NEGATIVE_INFINITY);
 	}
 
 	/** Records that a request begins. */
 	take(): void {
-		this.#begun.push(this.#clock.monotonic());
+		this.#begun[this.#oldest] = this.#clock.monotonic();
+		this.#oldest = (this.#oldest + 1) % this.forSearchers;
 	}
 
 	/** Time in ms until a searcher's request may begin; 0: now. */
 	get waitMs(): number {
-		const now = this.#clock.monotonic();
-		while ((this.#begun[0] ?? now) <= now - WINDOW_MS) this.#begun.shift();
-		const over = this.#begun.length - this.forSearchers;
-		return over < 0 ? 0 : Math.max(1, (this.#begun[over] ?? now) + WINDOW_MS - now);
+		const begun = this.#begun[this.#oldest] ?? Number.NEGATIVE_INFINITY;
+		const left = begun + WINDOW_MS - this.#clock.monotonic();
+		return left <= 0 ? 0 : Math.max(1, left);
 	}
 }

@@ -40,6 +40,7 @@ const row = z.strictObject({
 	requestsPerSecond: z
 		.int()
 		.min(1)
+		.max(100_000)
 		.default(30)
 		.describe("requests that it takes in a second; searchers' bundles have what users' transactions leave"),
 	feeRecipients: z

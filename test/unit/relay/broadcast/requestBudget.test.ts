@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Lane, type LaneItem } from "../../../../relay/broadcast/lane.ts";
+import { RequestBudget } from "../../../../relay/broadcast/requestBudget.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const LIMIT = 50;
@@ -58,6 +59,37 @@ async function chainSlot(bids: number) {
 		.map(({ name, at }) => at - (pushed.get(name) ?? 0));
 	return { sent, waits };
 }
+
+test("the budget is as quick behind a million requests of users as behind none", async () => {
+	const clock = new ManualClock();
+	const budget = new RequestBudget({ perSecond: LIMIT }, { clock });
+	for (let i = 0; i < 1_000_000; i += 1) budget.take();
+	await clock.advance(2_000);
+	const begun = performance.now();
+	assert.equal(budget.waitMs, 0);
+	// Minutes, when each was moved as often as there were others.
+	assert.ok(performance.now() - begun < 1_000);
+});
+
+for (const [what, times, now, waitMs] of [
+	["no request", [], 0, 0],
+	["fewer than searchers may send", [0, 0], 0, 0],
+	["as many in the same second", [0, 100, 200], 300, 700],
+	["more, of which the last ones count", [0, 0, 0, 100, 200], 300, 700],
+	["as many, of which the first is a second old", [0, 100, 200], 1_000, 0],
+	["as many, of which the first is nearly a second old", [0, 100, 200], 999.5, 1],
+] as const)
+	test(`a searcher waits behind ${what}: ${waitMs} ms`, async () => {
+		const clock = new ManualClock();
+		const start = clock.monotonic();
+		const budget = new RequestBudget({ perSecond: 4 }, { clock });
+		for (const at of times) {
+			await clock.advance(start + at - clock.monotonic());
+			budget.take();
+		}
+		await clock.advance(start + now - clock.monotonic());
+		assert.equal(budget.waitMs, waitMs);
+	});
 
 test("1,600 bids delay no user and exceed no second's requests, and two bids of each target are sent", async () => {
 	const [alone, beside] = [await chainSlot(0), await chainSlot(BIDS)];
