@@ -13,7 +13,7 @@ export class RequestBudget {
 	readonly #clock: Pick<Clock, "monotonic">;
 	/** When the last requests began, in monotonic ms: as many as searchers may send in a second. */
 	readonly #begun: Float64Array;
-	/** Where the oldest of them is. */
+	/** The index of the oldest one. */
 	#oldest = 0;
 
 	constructor(

@@ -2,7 +2,6 @@
 // cancel, and the answer to the client. No cancelled transaction is forwarded.
 
 import assert from "node:assert/strict";
-import { STILL_WANTED_REASON } from "../../../../shared/ownership.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { refusal, type Said } from "../wire.ts";
 import {
@@ -17,9 +16,6 @@ import {
 const OWNER = testAccount(0);
 const YES: Said = { result: true };
 const NOT_FOUND = refusal("transaction not found or no longer pending");
-const STILL_WANTED: Said = {
-	error: { code: -32000, message: "taken back for your address", data: { reason: STILL_WANTED_REASON } },
-};
 const NOT_PENDING = /not found or no longer pending/;
 const ONE = signedTransaction({ nonce: 0n, by: OWNER });
 const { hash: HASH } = ONE;
@@ -137,52 +133,6 @@ scenario(
 			relay.called.map(({ headers }) => headers["x-boost-ends"]),
 			[undefined, ends],
 		);
-	},
-);
-
-scenario(
-	"one of two owners takes it back while the relay has lost it: the relay keeps no end, and the other one's goes on",
-	async (fixture) => {
-		const { relay, journal, submissions, request } = fixture;
-		await held(fixture, "relay");
-		await submissions.submit(ONE.raw, request(STRANGER));
-		relay.answers = [NOT_FOUND, { result: [{ hash: HASH, status: "UNKNOWN", stage: null }] }];
-		await assert.rejects(cancel(fixture), /another address that submitted it still wants it/);
-		assert.deepEqual(
-			relay.called.map(({ headers }) => headers["x-boost-ends"]),
-			[undefined, undefined],
-		);
-		assert.deepEqual(journal.get(HASH)?.holders, ["relay"]);
-		relay.answers = [YES];
-		assert.equal(await cancel(fixture, STRANGER), true);
-		assert.match(relay.called.at(-1)?.headers["x-boost-ends"] ?? "", /^cancels /, "it has ended for all");
-	},
-);
-
-scenario(
-	"the last owner cancels while the relay is being told of them: it cancels for those that it knows",
-	async (fixture) => {
-		const { relay, fallback, journal, submissions, request } = fixture;
-		await held(fixture, "relay", STRANGER);
-		relay.isUnavailable = true;
-		await submissions.submit(ONE.raw, request());
-		assert.deepEqual(journal.get(HASH)?.holders, ["relay", "fallback"]);
-		await assert.rejects(cancel(fixture, STRANGER), /another address that submitted it still wants it/);
-		relay.isUnavailable = false;
-		assert.equal(journal.rows.get(HASH)?.ownersPending, true);
-		relay.onCall = async () => {
-			relay.onCall = async () => {};
-			journal.rows.change(HASH, (row) => ({ ...row, ownersPending: false }));
-		};
-		// It does not know the last owner yet when it is asked.
-		relay.answers = [NOT_FOUND, STILL_WANTED, YES];
-		fallback.answers = [YES];
-		assert.equal(await cancel(fixture), true);
-		assert.deepEqual(
-			relay.called.map(({ method }) => method),
-			["eth_cancelTransaction", "eth_cancelTransaction", "eth_cancelTransaction"],
-		);
-		assert.deepEqual(endOf(fixture), ["cancelled"]);
 	},
 );
 
