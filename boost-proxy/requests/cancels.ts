@@ -252,10 +252,17 @@ export class Cancels {
 		const outcome = await this.#dependencies.reconciler.cancelAtRelay(row.hash, null, state);
 		if (outcome.kind !== "rejected") return outcome;
 		// It did not know this owner. It gets the owners with the next report, followed by the cancel.
-		if (row.ownersPending || this.#dependencies.rows.live(row.hash)?.ownersPending === true)
-			return { kind: "unsure" };
+		if (this.#wereOwnersPending(row)) return { kind: "unsure" };
 		const isUnknown = (await this.#stageAtRelay(row, state)) === null;
 		return isUnknown ? { kind: "done", isStillWanted: true } : outcome;
+	}
+
+	/**
+	 * Whether the relay may not have known all owners when it was asked. `row`: as it was then, since
+	 * they may have been reported meanwhile.
+	 */
+	#wereOwnersPending(row: Row): boolean {
+		return row.ownersPending || this.#dependencies.rows.live(row.hash)?.ownersPending === true;
 	}
 
 	/**
@@ -267,9 +274,7 @@ export class Cancels {
 		const { rows, reconciler } = this.#dependencies;
 		const { hash, from } = row;
 		const { requestId } = state.caller;
-		// The owners may have been reported since it was asked.
-		const wasUnknown =
-			outcome.kind === "rejected" && (row.ownersPending || rows.live(hash)?.ownersPending === true);
+		const wasUnknown = outcome.kind === "rejected" && this.#wereOwnersPending(row);
 		if (!wasUnknown && !(outcome.kind === "done" && outcome.isStillWanted)) return outcome;
 		const release = await reconciler.hold(from);
 		try {
