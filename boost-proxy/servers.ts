@@ -14,7 +14,7 @@ import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages.ts";
 import { checkRunner, guardedMetricsRoute, openMetricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
-import type { Route, RouteRequest } from "../shared/http/routes.ts";
+import { type Route, type RouteRequest, UNKNOWN_PATH } from "../shared/http/routes.ts";
 import { createHttpServer, drainServers, type HttpServer, startListening } from "../shared/http/server.ts";
 import { SERVICE_PATH, serviceRoute } from "../shared/http/serviceRoute.ts";
 import type { Standby } from "../shared/http/standby.ts";
@@ -112,7 +112,7 @@ const NO_HASH = jsonAnswer(400, { error: "expected a transaction hash of 32 byte
 const NOT_TAKEN = jsonAnswer(404, { error: "boost has accepted no transaction with this hash" });
 /** Without PUBLIC_STATS, whatever the relay serves. */
 const UNKNOWN_STATS: readonly Route[] = ["/stats", "/stats.json", "/stats/builders.json", SERVICE_PATH].map(
-	(path) => ({ path, handle: () => jsonAnswer(404, { error: "unknown path" }) }),
+	(path) => ({ path, handle: () => UNKNOWN_PATH }),
 );
 
 /** Makes the servers; nothing listens yet. */

@@ -3,7 +3,7 @@
 
 import { bearerCheck } from "../client.ts";
 import { jsonAnswer } from "./messages.ts";
-import type { Route } from "./routes.ts";
+import { type Route, UNKNOWN_PATH } from "./routes.ts";
 
 /** A route whose handler is only called for the operator. */
 export interface AdminRoute extends Pick<Route, "handle"> {
@@ -34,10 +34,8 @@ export function adminRoutes(
 		verb,
 		weight: ADMIN_WEIGHT,
 		handle(request) {
-			if (isAllowed === null) return UNKNOWN;
+			if (isAllowed === null) return UNKNOWN_PATH;
 			return isAllowed(request.headers.authorization) ? handle(request) : unauthorized;
 		},
 	}));
 }
-
-const UNKNOWN = jsonAnswer(404, { error: "unknown path" });

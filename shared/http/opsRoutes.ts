@@ -7,7 +7,7 @@ import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { jsonAnswer } from "./messages.ts";
 import { isOwnHost } from "./ownHost.ts";
-import type { Route } from "./routes.ts";
+import { type Route, UNKNOWN_PATH } from "./routes.ts";
 
 /**
  * `reason` and `note` are public, so they never contain an upstream's text or a URL. A `note` is
@@ -135,8 +135,6 @@ export function guardedMetricsRoute(metrics: Metrics, token: string | undefined)
 	return {
 		...open,
 		handle: (request) =>
-			isAllowed?.(request.headers.authorization) === true
-				? open.handle(request)
-				: jsonAnswer(404, { error: "unknown path" }),
+			isAllowed?.(request.headers.authorization) === true ? open.handle(request) : UNKNOWN_PATH,
 	};
 }

@@ -12,6 +12,7 @@ import {
 	errorAnswerTo,
 	type HttpAnswer,
 	httpAnswerOf,
+	jsonAnswer,
 	type PageFinder,
 	type RequestHead,
 } from "./messages.ts";
@@ -121,6 +122,9 @@ export function createRouter(
 		};
 	};
 }
+
+/** The answer of a route that is switched off: that of a GET of an unknown path. */
+export const UNKNOWN_PATH = jsonAnswer(404, { error: "unknown path" });
 
 /** HTTP 404, in the form that the client reads. */
 export function unknownPathAnswer(request: RequestHead): HttpAnswer {
