@@ -6,6 +6,7 @@ import { type Clock, inSlices } from "../../shared/clock.ts";
 import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { Accounts, StoreRecord } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
+import { markAsked } from "../domain/deliveries.ts";
 import { isRevivable, joinRow } from "../domain/owners.ts";
 import type { AccountRequest, Claim } from "../domain/ports.ts";
 import {
@@ -15,7 +16,6 @@ import {
 	isEndedByUser,
 	isHolder,
 	isLive,
-	markAsked,
 	type Row,
 	setCancelPending,
 } from "../domain/row.ts";
@@ -264,7 +264,8 @@ export class SharedRows {
 			const requests = requestsLeft(before.get(hash) ?? null, state.arrives);
 			table.apply(hash, (row) => (row === null || row.requests === requests ? row : { ...row, requests }));
 		}
-		this.#leave(from);
+		// A row may be gone from memory, and still be written: without the mark that was read, never.
+		if (![...waiting.keys()].some((hash) => journal.holds(hash))) this.#leave(from);
 	}
 
 	/** An account without requests in progress stays in memory at its home only. */
@@ -319,7 +320,7 @@ function joined(found: Row, own: Row | null): Row {
 	if (!isLive(found)) {
 		return isEndedByUser(found) ? more.reduce((row, by) => setCancelPending(row, by, true), found) : found;
 	}
-	const asked = more.reduce(markAsked, found);
+	const asked = more.reduce((row, by) => markAsked(row, by, own.at[by].askedAt), found);
 	const all = own.owners.reduce((row, owner) => joinRow(row, owner, "fallback"), asked);
 	return { ...all, acknowledged: found.acknowledged || own.acknowledged };
 }

@@ -3,7 +3,13 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import { beginRequest, isLive, markHeld, setReplacementPending } from "../../../../boost-proxy/domain/row.ts";
+import { markHeld } from "../../../../boost-proxy/domain/deliveries.ts";
+import {
+	beginRequest,
+	endRequest,
+	isLive,
+	setReplacementPending,
+} from "../../../../boost-proxy/domain/row.ts";
 import { hashOf, newEntry } from "../journal/journalFixture.ts";
 import { SharedDisk } from "../journal/sharedDisk.ts";
 import { accepts, decides, FROM, type Instance, liveAt, started } from "./sharedRowsFixture.ts";
@@ -107,6 +113,20 @@ describe("if the other instance was faster", () => {
 		const ended = a.rows.get(hashOf(1)) ?? assert.fail();
 		assert.equal(isLive(ended), false);
 		assert.deepEqual([ended.at.relay.cancelPending, ended.at.fallback.cancelPending], [true, true]);
+	});
+
+	it("a row that its request deletes is deleted at once, though this is not its home", async () => {
+		await accepts(a, 1);
+		await decides(b, 2, async () => {
+			assert.ok(b.rows.add(newEntry(2)));
+			assert.equal(await b.rows.claimed(hashOf(2)), "won");
+			await a.shared.refresh([FROM]);
+			assert.equal(await accepts(a, 3), "won");
+			b.rows.change(hashOf(2), (row) => endRequest(row, false));
+		});
+		assert.equal(await b.rows.written(hashOf(2)), true);
+		assert.ok(b.wire.calls < 20, `${b.wire.calls} calls`);
+		await decides(a, 2, () => assert.deepEqual(liveAt(a), [1, 3]), true);
 	});
 
 	it("requests in progress are counted as before", async () => {

@@ -1,29 +1,32 @@
 // Two boost instances on one database in memory, and verbs for what they do with one account.
 
 import assert from "node:assert/strict";
-import { markHeld } from "../../../../boost-proxy/domain/row.ts";
+import { markHeld } from "../../../../boost-proxy/domain/deliveries.ts";
 import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
 import type { SharedRows } from "../../../../boost-proxy/rows/sharedRows.ts";
 import { fixtureOn, hashOf, newEntry, senderOf } from "../journal/journalFixture.ts";
 import type { SharedDisk } from "../journal/sharedDisk.ts";
 
 export const FROM = senderOf(1);
+/** More than any test needs, so that calls without an end fail. */
+const MOST_CALLS = 200;
 
 export interface Instance {
 	readonly rows: Rows;
 	readonly shared: SharedRows;
-	/** Whether its calls to the database fail. */
-	readonly wire: { isCut: boolean };
+	/** Whether its calls to the database fail, and their number. */
+	readonly wire: { isCut: boolean; calls: number };
 	tick(ms: number): Promise<void>;
 }
 
 export async function started(disk: SharedDisk, name: string): Promise<Instance> {
-	const wire = { isCut: false };
+	const wire = { isCut: false, calls: 0 };
 	const store = disk.open(name);
 	const { accounts } = store;
 	const orCut = <A extends unknown[], T>(call: (...args: A) => Promise<T>) => {
 		return async (...args: A): Promise<T> => {
-			if (wire.isCut) throw new Error("the database does not answer");
+			wire.calls += 1;
+			if (wire.isCut || wire.calls > MOST_CALLS) throw new Error("the database does not answer");
 			return call(...args);
 		};
 	};
