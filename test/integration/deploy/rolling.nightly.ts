@@ -98,7 +98,7 @@ test("boost is replaced under its clients: the new one serves beside the old one
 	boostRouter.redirect(next.port);
 	old.process.signal("SIGTERM");
 	assert.equal((await old.process.ended()).code, 0);
-	await next.process.logged("part adopted");
+	await next.process.logged("accounts taken over");
 	boost = next;
 	await mined("after boost was replaced");
 	const failed = traffic.sent.filter(({ outcome }) => outcome.kind !== "acknowledged");
