@@ -135,6 +135,7 @@ export function createServers(config: BoostConfig, modules: ServersModules): Ser
 		upstreams,
 		failover,
 		others,
+		clock,
 		reconciler: modules.reconciler,
 		relayKnowsClient: () => clientTrust.isBelieved,
 	});

@@ -24,8 +24,21 @@ export interface DeliveryState {
 	readonly faults: number;
 	/** The upstream has an earlier one of the nonce and must get this one as its replacement. */
 	readonly replacementPending: boolean;
+	/**
+	 * When the latest attempt began that has no answer, in ms since the epoch; 0: none. It may still
+	 * arrive, whatever the answer to another attempt was.
+	 */
+	readonly askedAt: number;
 	/** The user ended it. The upstream may have it and must still receive the cancel. */
 	readonly cancelPending: boolean;
+}
+
+/** How long a request may be under way, in ms. */
+const LATE_MS = 30_000;
+
+/** Whether an attempt without an answer may still arrive. `now`: in ms since the epoch. */
+export function mayArrive({ askedAt }: DeliveryState, now: number): boolean {
+	return now - askedAt <= LATE_MS;
 }
 
 /** The states at each upstream. */
@@ -37,11 +50,12 @@ export const ABSENT: DeliveryState = Object.freeze({
 	epoch: null,
 	faults: 0,
 	replacementPending: false,
+	askedAt: 0,
 	cancelPending: false,
 });
 
 // Most rows use one of these few states, which saves memory.
-export const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has" });
+const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has" });
 const GIVEN: DeliveryState = Object.freeze({ ...ABSENT, presence: "given" });
 const SHARED = [ABSENT, HAS, GIVEN];
 const SHARED_PAIRS: readonly DeliveryStates[] = [
@@ -58,7 +72,8 @@ export function statesAt(relay: DeliveryState, fallback: DeliveryState): Deliver
 }
 
 function interned(one: DeliveryState): DeliveryState {
-	if (one.faults > 0 || one.epoch !== null || one.replacementPending || one.cancelPending) return one;
+	const { faults, epoch, replacementPending, askedAt, cancelPending } = one;
+	if (faults > 0 || epoch !== null || replacementPending || askedAt > 0 || cancelPending) return one;
 	return SHARED.find(({ presence, retryAt }) => presence === one.presence && retryAt === one.retryAt) ?? one;
 }
 

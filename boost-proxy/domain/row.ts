@@ -5,7 +5,7 @@
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Owner } from "../../shared/ownership.ts";
-import { ABSENT, type DeliveryState, type DeliveryStates, HAS, NOWHERE, statesAt } from "./deliveryState.ts";
+import { ABSENT, type DeliveryState, type DeliveryStates, NOWHERE, statesAt } from "./deliveryState.ts";
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
 /**
@@ -130,23 +130,8 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner
 	readonly notes: Notes;
 }
 
-/** As `retryAt`: not again in this epoch, unless as a replacement. */
-export const NEXT_EPOCH = Number.POSITIVE_INFINITY;
-
 /** As `aliveUntil`: the life has not begun, since the chain's time is not known. */
 export const UNDATED = Number.MAX_SAFE_INTEGER;
-
-/** The first wait after a failed delivery, doubling, and the longest one, in ms. */
-const FIRST_WAIT_MS = 1_000;
-export const MAX_WAIT_MS = 30_000;
-
-/** A point in time, for retries. */
-export interface Moment {
-	/** Monotonic ms. */
-	readonly monotonic: number;
-	/** A new epoch begins when an upstream goes down or comes back. Failed deliveries then retry. */
-	readonly epoch: number;
-}
 
 export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 	const never = Number.NEGATIVE_INFINITY;
@@ -301,94 +286,6 @@ export function needsWork(row: Row): boolean {
 	return !isHolder(relay) && !isHolder(fallback);
 }
 
-/** `by` acknowledged it. */
-export function markHeld(row: Row, by: UpstreamName): Row {
-	const { replacementPending } = row.at[by];
-	return isLive(row) ? changeState(row, by, { ...HAS, replacementPending }) : cancelIfEndedByUser(row, by);
-}
-
-/** A client's request sent it to `by` and got no verdict. */
-export function markGiven(row: Row, by: UpstreamName): Row {
-	if (!isLive(row)) return cancelIfEndedByUser(row, by);
-	if (isHolder(row.at[by])) return row;
-	return changeState(row, by, { presence: "given", retryAt: 0, epoch: null });
-}
-
-/** The reconciler is about to send it to `by`. */
-export function markAsked(row: Row, by: UpstreamName): Row {
-	return isLive(row) ? changeState(row, by, { presence: "unanswered" }) : row;
-}
-
-function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
-	return isEndedByUser(row) ? setCancelPending(row, by, true) : row;
-}
-
-/** The reconciler sent it to `by` and got no verdict. `atLeastMs`: the shortest wait. */
-export function markUnanswered(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
-	const unanswered = changeState(row, by, { presence: "unanswered", replacementPending: false });
-	return delayRetry(unanswered, by, moment, atLeastMs);
-}
-
-/**
- * A delivery to `by` failed without reaching it. The wait grows with each failure, and is at least
- * `atLeastMs`.
- */
-export function delayRetry(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
-	const { faults, epoch } = row.at[by];
-	const before = epoch === moment.epoch ? faults : 0;
-	const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(before, 10), MAX_WAIT_MS);
-	const retryAt = moment.monotonic + Math.max(waitMs, Math.min(atLeastMs, MAX_WAIT_MS));
-	return changeState(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
-}
-
-/** `by` has no record of it although it acknowledged it. */
-export function markLost(row: Row, by: UpstreamName): Row {
-	return isLive(row) ? changeState(row, by, { presence: "lost" }) : row;
-}
-
-/**
- * `by` turns out not to have it after an attempt that has set `tried`: its state there is `before`
- * again.
- */
-export function markAsBefore(
-	row: Row,
-	by: UpstreamName,
-	before: DeliveryState,
-	tried: "given" | "unanswered",
-): Row {
-	const { presence, replacementPending } = row.at[by];
-	if (!isLive(row) || presence !== tried) return row;
-	return changeState(row, by, { ...before, replacementPending });
-}
-
-/** `by` does not have it. */
-export function markNotHeld(row: Row, by: UpstreamName): Row {
-	const { replacementPending } = row.at[by];
-	return isLive(row) && isHolder(row.at[by]) ? changeState(row, by, { ...ABSENT, replacementPending }) : row;
-}
-
-/**
- * `by` rejected it. If the other upstream still has it, `by` gets it again only after an upstream's
- * health changes. If neither has it, `by` gets it again after a wait.
- */
-export function markRejected(row: Row, by: UpstreamName, moment: Moment): Row {
-	if (row.at[by].presence === "abandoned") return setReplacementPending(row, by, false);
-	const otherHasIt = UPSTREAMS.some(
-		(one) => one !== by && isHolder(row.at[one]) && row.at[one].presence !== "lost",
-	);
-	const rejected = {
-		presence: "rejected",
-		replacementPending: false,
-		...(otherHasIt ? { retryAt: NEXT_EPOCH } : {}),
-	} as const;
-	return changeState(delayRetry(row, by, moment), by, rejected);
-}
-
-/** `by` has given it up or cancelled it. */
-export function markAbandoned(row: Row, by: UpstreamName): Row {
-	return isLive(row) ? changeState(row, by, { ...ABSENT, presence: "abandoned" }) : row;
-}
-
 export function setReplacementPending(row: Row, by: UpstreamName, replacementPending: boolean): Row {
 	return row.at[by].replacementPending === replacementPending
 		? row
@@ -401,7 +298,8 @@ export function setCancelPending(row: Row, by: UpstreamName, cancelPending: bool
 	return changeState(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
 }
 
-function changeState(row: Row, by: UpstreamName, change: Partial<DeliveryState>): Row {
+/** Changes its state at one upstream. */
+export function changeState(row: Row, by: UpstreamName, change: Partial<DeliveryState>): Row {
 	const { relay, fallback } = row.at;
 	const state = { ...row.at[by], ...change };
 	return { ...row, at: by === "relay" ? statesAt(state, fallback) : statesAt(relay, state) };
@@ -466,7 +364,9 @@ export function stripRow(one: EndedOne): Row {
 	// Most rows have one owner, and only its address is needed. A web page's has none.
 	const [only] = owners;
 	const alone = owners.length === 1 ? (only?.address ?? null) : null;
-	const state = ({ presence, cancelPending }: DeliveryState) => ({ ...ABSENT, presence, cancelPending });
+	const state = ({ presence, askedAt, cancelPending }: DeliveryState) => {
+		return { ...ABSENT, presence, askedAt, cancelPending };
+	};
 	// One literal: all rows then share a V8 hidden class. There may be hundreds of thousands.
 	return {
 		id,

@@ -98,8 +98,8 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.aliveUntil === row.aliveUntil &&
 		before.owners === row.owners &&
 		before.ownersPending === row.ownersPending &&
-		isFallbackSure(before) === isFallbackSure(row) &&
-		isFallbackAsked(before) === isFallbackAsked(row) &&
+		isFallbackUnsure(before) === isFallbackUnsure(row) &&
+		before.at.fallback.askedAt === row.at.fallback.askedAt &&
 		isSameState(before.at.relay, row.at.relay) &&
 		isSameState(before.at.fallback, row.at.fallback)
 	);
@@ -114,22 +114,10 @@ function isSameState(one: DeliveryState, other: DeliveryState): boolean {
 	);
 }
 
-/**
- * Whether the fallback has acknowledged a row that the relay has, or may have, too. If only the
- * fallback has the row, nothing is stored. It then counts as sure, and an acknowledgement costs no
- * second write.
- */
-function isFallbackSure({ at }: Row): boolean {
-	return at.fallback.presence === "has" && isHolder(at.relay);
-}
-
-/**
- * Whether only the fallback may have it, and has not answered. It is sent again, if this process
- * ends before the answer. A cancel elsewhere does not count on the fallback's having it.
- */
-function isFallbackAsked({ at }: Row): boolean {
+/** Whether the fallback may have a row, and has not answered. */
+function isFallbackUnsure({ at }: Row): boolean {
 	const { presence } = at.fallback;
-	return (presence === "unanswered" || presence === "given") && !isHolder(at.relay);
+	return presence === "unanswered" || presence === "given";
 }
 
 /** A row as JSON bytes. */
@@ -177,7 +165,7 @@ export function rawOfBirth(value: Buffer): Buffer {
 
 /** The stored form of a row; JSON leaves out undefined fields. */
 function storedOf(row: Row): Stored {
-	const { from, nonce, fields, path, address, desired, endedAt } = row;
+	const { from, nonce, fields, path, address, desired, endedAt, at } = row;
 	const both = {
 		from,
 		nonce: nonce.toString(),
@@ -185,6 +173,7 @@ function storedOf(row: Row): Stored {
 		path,
 		address,
 		owners: isPlain(row) ? undefined : row.owners.map(storedOwner),
+		fallbackAskedAt: at.fallback.askedAt > 0 ? at.fallback.askedAt : undefined,
 		...(isLive(row) || keepsBytes(row) ? { open: openOf(row) } : { past: pastOf(row) }),
 	};
 	if (desired === "live") return both;
@@ -207,8 +196,7 @@ function openOf(row: Row): StoredOpen {
 		request: row.requestId ?? undefined,
 		replacementsPendingAt: UPSTREAMS.filter((by) => row.at[by].replacementPending),
 		holders: holdersOf(row),
-		fallbackSure: isFallbackSure(row) ? true : undefined,
-		fallbackAsked: isFallbackAsked(row) ? true : undefined,
+		fallbackUnsure: isFallbackUnsure(row) ? true : undefined,
 		unacknowledged: acknowledged ? undefined : true,
 		ownersPending: ownersPending ? true : undefined,
 		aliveUntil,
@@ -237,8 +225,7 @@ interface StoredOpen {
 	readonly aliveUntil: number;
 	readonly replacementsPendingAt: readonly UpstreamName[];
 	readonly holders: readonly UpstreamName[];
-	readonly fallbackSure?: true | undefined;
-	readonly fallbackAsked?: true | undefined;
+	readonly fallbackUnsure?: true | undefined;
 	readonly unacknowledged?: true | undefined;
 	readonly ownersPending?: true | undefined;
 }
@@ -254,6 +241,7 @@ interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly fields: ShownFields;
 	readonly past?: StoredPast;
 	readonly owners?: readonly unknown[] | undefined;
+	readonly fallbackAskedAt?: number | undefined;
 	readonly signed?: true | undefined;
 	readonly open?: StoredOpen | undefined;
 	readonly ending?: Ending;
@@ -275,6 +263,7 @@ function isStored(read: unknown): read is Stored {
 		ending,
 		endedAt,
 		cancelsPendingAt: cancelsAt,
+		fallbackAskedAt,
 	} = (read ?? {}) as Partial<Stored>;
 	const { search, receivedAt, aliveUntil, replacementsPendingAt, holders } = open ?? { ...NOT_OPEN, ...past };
 	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(cancelsAt);
@@ -282,7 +271,7 @@ function isStored(read: unknown): read is Stored {
 		[from, nonce, address, search, fields?.to, fields?.gas, fields?.value].every(
 			(one) => typeof one === "string",
 		) &&
-		[receivedAt, aliveUntil, endedAt ?? 0].every((one) => typeof one === "number") &&
+		[receivedAt, aliveUntil, endedAt ?? 0, fallbackAskedAt ?? 0].every((one) => typeof one === "number") &&
 		BOOST_PATHS.some((one) => one === path) &&
 		UPSTREAMS.every((by) => PRESENCES.includes(past[by])) &&
 		[replacementsPendingAt, holders].every(areNames) &&
@@ -301,7 +290,7 @@ function areNames(value: unknown): boolean {
 function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
 	if (!isStored(read)) throw new TypeError("not what was written");
 	const { from, nonce, fields, path, address, ending = "live", endedAt = 0 } = read;
-	const { cancelsPendingAt: cancelsAt = [], past = NO_PAST } = read;
+	const { cancelsPendingAt: cancelsAt = [], past = NO_PAST, fallbackAskedAt = 0 } = read;
 	// Without its bytes an ended row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	const only =
@@ -329,40 +318,34 @@ function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
 		requests: 0,
 		desired: ending,
 		endedAt,
-		at: open === undefined ? endStates(past, cancelsAt) : statesOf(open, cancelsAt),
+		at: statesOf(open ?? past, cancelsAt, fallbackAskedAt),
 		version: 0,
 		notes: newNotes(0),
 	};
 }
 
-function endStates(past: StoredPast, cancelsAt: readonly UpstreamName[]): Row["at"] {
-	const state = (by: UpstreamName): DeliveryState => {
-		return { ...ABSENT, presence: past[by], cancelPending: cancelsAt.includes(by) };
-	};
+/**
+ * The earlier process may have ended before the fallback's verdict on a live row. Such a row is
+ * sent again. A row that the fallback has acknowledged is not sent again. The fallback may refuse a
+ * second copy, for example for lack of room. It would then no longer count as a holder, and a
+ * cancel would miss it.
+ */
+function statesOf(
+	stored: StoredOpen | StoredPast,
+	cancelsAt: readonly UpstreamName[],
+	fallbackAskedAt: number,
+): Row["at"] {
+	const state = (by: UpstreamName): DeliveryState => ({
+		...ABSENT,
+		presence: "holders" in stored ? presenceIn(stored, by) : stored[by],
+		replacementPending: "holders" in stored && stored.replacementsPendingAt.includes(by),
+		askedAt: by === "fallback" ? fallbackAskedAt : 0,
+		cancelPending: cancelsAt.includes(by),
+	});
 	return statesAt(state("relay"), state("fallback"));
 }
 
-/**
- * The earlier process may have ended before the fallback's verdict on a row that the relay has too.
- * Such a row is sent again. A row that the fallback has acknowledged is not sent again. The
- * fallback may refuse a second copy, for example for lack of room. It would then no longer count as
- * a holder, and a cancel would miss it.
- */
-function statesOf(
-	{
-		replacementsPendingAt,
-		holders,
-		fallbackSure,
-		fallbackAsked,
-	}: Pick<StoredOpen, "replacementsPendingAt" | "holders" | "fallbackSure" | "fallbackAsked">,
-	cancelsAt: readonly UpstreamName[],
-): Row["at"] {
-	const state = (by: UpstreamName): DeliveryState => {
-		const isOnly = holders.length === 1 && fallbackAsked !== true;
-		const isSure = by === "relay" || isOnly || fallbackSure === true;
-		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "unanswered";
-		const [replacementPending, cancelPending] = [replacementsPendingAt.includes(by), cancelsAt.includes(by)];
-		return { ...ABSENT, presence, replacementPending, cancelPending };
-	};
-	return statesAt(state("relay"), state("fallback"));
+function presenceIn({ holders, fallbackUnsure }: StoredOpen, by: UpstreamName): Presence {
+	if (!holders.includes(by)) return "absent";
+	return by === "fallback" && fallbackUnsure === true ? "unanswered" : "has";
 }

@@ -4,10 +4,11 @@
 
 import { nextTurn } from "../../shared/clock.ts";
 import { LIVE_STAGES } from "../../shared/ethereum/statusRecord.ts";
+import { markAbandoned, markNotHeld } from "../domain/deliveries.ts";
 import { isEndedBySome } from "../domain/owners.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
-import { holdersOf, isHolder, isLive, markAbandoned, markNotHeld, type Row } from "../domain/row.ts";
+import { holdersOf, isHolder, isLive, type Row } from "../domain/row.ts";
 import {
 	countNoRecord,
 	currentRow,

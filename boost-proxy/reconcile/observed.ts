@@ -4,17 +4,10 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { Logger } from "../../shared/log.ts";
+import { markLost, markNotHeld } from "../domain/deliveries.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
-import {
-	type Ending,
-	holdersOf,
-	isHolder,
-	markLost,
-	markNotHeld,
-	type Notes,
-	type Row,
-} from "../domain/row.ts";
+import { type Ending, holdersOf, isHolder, type Notes, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 
 /** The dependencies of every observer. */

@@ -4,8 +4,9 @@
 // planCancel decide what it does at once for a client's request. domain/row.ts defines a row's
 // presences at an upstream (`has`, `given`, `lost`, …).
 
+import { type Moment, NEXT_EPOCH } from "../domain/deliveries.ts";
 import { type Fault, type Route, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
-import { isHolder, isLifeOver, isLive, type Moment, NEXT_EPOCH, needsWork, type Row } from "../domain/row.ts";
+import { isHolder, isLifeOver, isLive, needsWork, type Row } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
 
 /** The state of one upstream that the plan depends on. */

@@ -6,9 +6,10 @@
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { leftMs } from "../domain/budget.ts";
+import { delayRetry } from "../domain/deliveries.ts";
 import type { ChainReads } from "../domain/ports.ts";
 import type { RequestState, UpstreamName } from "../domain/request.ts";
-import { delayRetry, isLive, type Row, setReplacementPending } from "../domain/row.ts";
+import { isLive, type Row, setReplacementPending } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcome, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
 import { mayNeedAction, plan, planCancel, planSubmission, type Send } from "./plan.ts";
 import { Sender, type SenderDependencies } from "./sender.ts";

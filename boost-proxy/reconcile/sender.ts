@@ -9,6 +9,18 @@ import type { Logger } from "../../shared/log.ts";
 import { NOT_CANCELLABLE, STILL_WANTED_REASON, standingCount } from "../../shared/ownership.ts";
 import { withAgain } from "../../shared/submissionQuery.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
+import {
+	delayRetry,
+	MAX_WAIT_MS,
+	markAnswered,
+	markAsBefore,
+	markAsked,
+	markGiven,
+	markHeld,
+	markRejected,
+	markUnanswered,
+} from "../domain/deliveries.ts";
+import { mayArrive } from "../domain/deliveryState.ts";
 import { isEndedBySome, markOwnersReported } from "../domain/owners.ts";
 import {
 	type Claim,
@@ -29,20 +41,7 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import {
-	delayRetry,
-	isLive,
-	MAX_WAIT_MS,
-	markAsBefore,
-	markAsked,
-	markGiven,
-	markHeld,
-	markRejected,
-	markUnanswered,
-	type Row,
-	setCancelPending,
-	setReplacementPending,
-} from "../domain/row.ts";
+import { isHolder, isLive, type Row, setCancelPending, setReplacementPending } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import type { CancelAsk, CancelOutcome, SubmitAsk } from "./asks.ts";
 import { type Cancel, type CancelNow, countsAsThere, type Send, type Submit } from "./plan.ts";
@@ -66,13 +65,19 @@ const PAUSE_MS = 1_000;
 /** Rate limit and internal error: no verdict on the transaction. */
 const LIMIT = RPC_ERRORS.limit.code;
 const INTERNAL = RPC_ERRORS.internal.code;
-/** No request is under way for longer, in ms. */
-const LATE_MS = 30_000;
 /** The first byte of a blob transaction. */
 const BLOB_TYPE = 3;
 const CANCEL_METHOD = "eth_cancelTransaction";
 /** The meaning of a fallback's answer to a cancel other than true. */
 const NOT_CANCELLED = { code: -32000, message: NOT_CANCELLABLE };
+
+/** One attempt to bring a row to an upstream. */
+interface Attempt {
+	/** The row without the attempt, of which nothing has left. */
+	undone(row: Row): Row;
+	/** Ends it, unless the upstream may have got it without an answer. */
+	end(delivery: Delivery | null): void;
+}
 
 export class Sender {
 	/** The total time of a request, in ms. */
@@ -104,8 +109,10 @@ export class Sender {
 		const upstream = this.#upstream(to);
 		if (need === "owners") return this.#tellOwners(upstream, row, raw, deadlineMs);
 		const caller = inNameOf(row, firstStanding(row));
-		if (!(await this.#isClaimed(row, to))) return;
+		const attempt = await this.#claimed(row, to);
+		if (attempt === null) return;
 		const delivery = await upstream.deliver(sendable(row, raw, upstream), { deadlineMs, caller });
+		attempt.end(delivery);
 		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
 			// The relay does not know the owners that have cancelled, so only the others count.
 			this.#dependencies.rows.changeLive(hash, (one) => ({
@@ -114,9 +121,8 @@ export class Sender {
 			}));
 		}
 		const time = this.#situation.time();
-		// Nothing has left.
-		const isUnsent = delivery === null || (delivery.kind === "failed" && !mayHave(delivery));
-		if (isUnsent && to !== "relay")
+		const keepsNothing = delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery));
+		if (keepsNothing)
 			this.#dependencies.rows.changeLive(hash, (one) => markAsBefore(one, to, row.at[to], "unanswered"));
 		if (delivery === null) {
 			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, to, time));
@@ -152,10 +158,12 @@ export class Sender {
 		const { rows, clock } = this.#dependencies;
 		const { caller, routing } = state;
 		const { hash } = tx;
-		rows.change(hash, (row) => markGiven(row, to));
+		const attempt = this.#attempt(hash, to, markGiven);
 		const claim = rows.claimed(hash);
 		if (claim !== "won")
-			await this.#mustHave(claim, hash, (row) => markAsBefore(row, to, before[to], "given"));
+			await this.#mustHave(claim, hash, (row) => {
+				return markAsBefore(attempt.undone(row), to, before[to], "given");
+			});
 		// The upstream verifies blobs first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
@@ -164,11 +172,14 @@ export class Sender {
 		const ends = earlier.length === 0 ? undefined : ended("replaces", earlier);
 		const options = { deadlineMs, caller, routing, ends };
 		const delivery = await this.#upstream(to).deliver(to === "relay" ? tx : agreed, options);
+		attempt.end(delivery);
 		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
 		if (delivery?.kind === "acknowledged") return delivery;
 		// Its user may have ended it in between. It must then be cancelled there.
 		const isGiven = delivery !== null && mayHave(delivery);
-		rows.change(hash, (row) => (isGiven ? markGiven(row, to) : markAsBefore(row, to, before[to], "given")));
+		rows.change(hash, (row) =>
+			isGiven ? markGiven(row, to, row.at[to].askedAt) : markAsBefore(row, to, before[to], "given"),
+		);
 		return delivery;
 	}
 
@@ -186,20 +197,41 @@ export class Sender {
 	}
 
 	/**
-	 * Whether boost itself may send a row to the fallback, which remembers no cancels as our relay
-	 * does: the attempt is on disk first, so that a cancel reaches it.
+	 * An attempt of boost itself; null: it may not send the row. The attempt is on disk first, so
+	 * that a cancel at any boost instance goes there too. Our relay remembers a cancel, so it is
+	 * enough that it gets one; a fallback remembers none.
 	 */
-	async #isClaimed({ hash, at }: Row, to: UpstreamName): Promise<boolean> {
-		if (to === "relay") return true;
+	async #claimed({ hash, at }: Row, to: UpstreamName): Promise<Attempt | null> {
 		const { rows } = this.#dependencies;
-		rows.changeLive(hash, (one) => markAsked(one, to));
+		if (to === "relay" && isHolder(at.relay)) return this.#attempt(hash, to, (row) => row);
+		const attempt = this.#attempt(hash, to, markAsked);
 		const claim = await rows.claimed(hash);
-		if (this.#maySend(claim)) return true;
+		if (this.#maySend(claim)) return attempt;
 		if (claim === "failed")
 			rows.changeLive(hash, (one) =>
-				delayRetry(markAsBefore(one, to, at[to], "unanswered"), to, this.#situation.time()),
+				delayRetry(markAsBefore(attempt.undone(one), to, at[to], "unanswered"), to, this.#situation.time()),
 			);
-		return false;
+		return null;
+	}
+
+	/** Begins an attempt, by `begun`. */
+	#attempt(
+		hash: string,
+		to: UpstreamName,
+		begun: (row: Row, to: UpstreamName, askedAt: number) => Row,
+	): Attempt {
+		const { rows, clock } = this.#dependencies;
+		const before = rows.get(hash)?.at[to].askedAt ?? 0;
+		// Never the time of another one.
+		const askedAt = Math.max(clock.now(), before + 1);
+		rows.change(hash, (row) => begun(row, to, askedAt));
+		const undone = (row: Row): Row => markAnswered(row, to, askedAt, before);
+		return {
+			undone,
+			end: (delivery) => {
+				if (delivery === null || !mayHave(delivery)) rows.change(hash, undone);
+			},
+		};
 	}
 
 	/** An instance that no other one was known beside carries on while the database fails. */
@@ -353,9 +385,7 @@ export class Sender {
 		const answer = await this.#callCancel(upstream, hash, options);
 		if (answer?.ok === true && answer.result === true) return true;
 		// An earlier attempt may still bring it there.
-		const { presence } = row.at[upstream.name];
-		const isLate = this.#dependencies.clock.now() - row.endedAt > LATE_MS;
-		if ((presence === "given" || presence === "unanswered") && hasEnded && !isLate) return false;
+		if (hasEnded && mayArrive(row.at[upstream.name], this.#dependencies.clock.now())) return false;
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
 

@@ -3,6 +3,7 @@
 // answers. Pure functions.
 
 import { standingCount, withoutWish } from "../../shared/ownership.ts";
+import { mayArrive } from "../domain/deliveryState.ts";
 import { isOwner } from "../domain/owners.ts";
 import {
 	type Caller,
@@ -90,10 +91,11 @@ export interface CancelEnd {
 	readonly answer: "done" | "cannot" | "stillWanted" | "unreached" | "holderIsOut" | WireVerdict;
 }
 
-/** `bySender`: in the sender's name. `isSoft`: by a self-transfer. */
+/** `bySender`: in the sender's name. `isSoft`: by a self-transfer. `now`: ms since the epoch. */
 interface CancelNature extends Pick<CancelAsk, "byRight"> {
 	readonly bySender: boolean;
 	readonly isSoft: boolean;
+	readonly now: number;
 }
 
 /**
@@ -104,7 +106,7 @@ interface CancelNature extends Pick<CancelAsk, "byRight"> {
 export function cancelEnd(
 	rows: readonly Row[],
 	outcomes: CancelOutcomes,
-	{ byRight, bySender, isSoft }: CancelNature,
+	{ byRight, bySender, isSoft, now }: CancelNature,
 ): CancelEnd {
 	const all = [...outcomes.values()];
 	const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
@@ -114,7 +116,7 @@ export function cancelEnd(
 	const isUnsettled = (name: UpstreamName): boolean => {
 		const kind = outcomes.get(name)?.kind;
 		if (kind === undefined) return rows.some(({ at }) => isHolder(at[name]));
-		return kind === "unreached" || kind === "unsure" || mayCome(name, kind, rows, isSoft);
+		return kind === "unreached" || kind === "unsure" || mayCome(name, kind, rows, { isSoft, now });
 	};
 	// The relay may not know yet that the other owners have cancelled too.
 	const isLater = (name: UpstreamName): boolean =>
@@ -147,12 +149,9 @@ function mayCome(
 	name: UpstreamName,
 	kind: CancelOutcome["kind"],
 	rows: readonly Row[],
-	isSoft: boolean,
+	{ isSoft, now }: Pick<CancelNature, "isSoft" | "now">,
 ): boolean {
 	if (name === "relay" && kind === "done") return false;
 	const hadIt = kind === "done" && !isSoft;
-	return rows.some(({ at }) => {
-		const { presence } = at[name];
-		return presence === "unanswered" || (presence === "given" && !hadIt);
-	});
+	return rows.some(({ at }) => mayArrive(at[name], now) && !(hadIt && at[name].presence === "given"));
 }

@@ -2,6 +2,7 @@
 // it). While a cancel is in progress, they are not sent to another upstream. After one succeeded
 // anywhere, they never are. The reconciler cancels them at unreached upstreams.
 
+import type { Clock } from "../../shared/clock.ts";
 import { MINED_STAGES } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -13,6 +14,7 @@ import {
 	standingCount,
 } from "../../shared/ownership.ts";
 import { cancelReach } from "../domain/budget.ts";
+import { markAbandoned } from "../domain/deliveries.ts";
 import { isOwner, takeBackWish } from "../domain/owners.ts";
 import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
 import { onBehalfOf, ownAddress, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
@@ -23,7 +25,6 @@ import {
 	isCancelOpen,
 	isHolder,
 	isLive,
-	markAbandoned,
 	type Row,
 	setCancelPending,
 	shownFields,
@@ -41,6 +42,7 @@ export interface CancelsDependencies {
 	/** Sends the cancels. */
 	readonly reconciler: Reconciler;
 	readonly others: OtherBoosts;
+	readonly clock: Clock;
 	/**
 	 * Whether our relay accepts boost's information about clients. If not, it treats all of them as
 	 * one client. Null: the relay has not responded yet.
@@ -73,14 +75,27 @@ export class Cancels {
 	 * it can be reached, or if the state of other boost instances is unknown.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
-		const { rows, others, failover } = this.#dependencies;
+		const row = await this.#find(hash, state);
+		if (row !== null) return this.#cancelWithRows(row, hash, state);
+		await this.#cancelHere(null, hash, state);
+		// The relay has cancelled it. It may have been submitted in between, to go elsewhere too.
+		const since = await this.#find(hash, state);
+		return since === null ? true : this.#cancelWithRows(since, hash, state);
+	}
+
+	/** A row of this boost instance, or one of another that the client owns. */
+	async #find(hash: string, { caller }: RequestState): Promise<Row | null> {
+		const { rows, others } = this.#dependencies;
 		// If its ended row is unreadable, the relay may still know it.
-		const found = rows.findIfReadable(hash);
-		const own = found instanceof Promise ? await found : found;
-		const row = own === null && !others.isAlone ? await others.find(hash, state.caller.address) : own;
+		const own = await rows.findIfReadable(hash);
+		if (own !== null || others.isAlone) return own;
+		const found = await others.find(hash, caller.address);
 		// A stranger's request moves no rows of another boost instance.
-		if (row === null || (row !== own && !isOwner(row, state.caller)))
-			return this.#cancelHere(null, hash, state);
+		return found !== null && isOwner(found, caller) ? found : null;
+	}
+
+	async #cancelWithRows(row: Row, hash: string, state: RequestState): Promise<true> {
+		const { rows, others, failover } = this.#dependencies;
 		const request = { from: row.from, hash, ms: failover.leftMs(state) / 2, isCareful: true };
 		return others.withRowsOf(request, async () => {
 			const now = others.isAlone ? row : await rows.findIfReadable(hash);
@@ -210,7 +225,7 @@ export class Cancels {
 		bySender: boolean,
 		state: RequestState,
 	): Promise<void> {
-		const { rows, reconciler } = this.#dependencies;
+		const { rows, reconciler, clock } = this.#dependencies;
 		const change = (how: (row: Row) => Row): void => {
 			for (const { hash } of siblings) rows.change(hash, how);
 		};
@@ -222,7 +237,8 @@ export class Cancels {
 			if (row !== undefined && relays !== undefined && ask.tx === null && ask.byRight)
 				outcomes.set("relay", await this.#checked(relays, row, state));
 			const now = siblings.map((one) => rows.live(one.hash) ?? one);
-			const nature = { byRight: ask.byRight, bySender, isSoft: ask.tx !== null };
+			const isSoft = ask.tx !== null;
+			const nature = { byRight: ask.byRight, bySender, isSoft, now: clock.now() };
 			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, nature);
 			for (const name of abandonedBy) change((one) => markAbandoned(one, name));
 			if (laterAt !== null) {

@@ -28,7 +28,8 @@ import { CANCELLED_BY_OTHER, cancelledByOther, cancelsSoftly, type Owner } from 
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { NO_QUERY, readSubmissionQuery, withoutAgain } from "../../shared/submissionQuery.ts";
 import type { Traces } from "../../shared/tracing/traces.ts";
-import { NOWHERE } from "../domain/deliveryState.ts";
+import { markHeld } from "../domain/deliveries.ts";
+import { mayArrive, NOWHERE } from "../domain/deliveryState.ts";
 import { hasSubmitted, isRevivable, joinRow, ownersAnew, routeOf } from "../domain/owners.ts";
 import { LostRaceError, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
 import {
@@ -44,7 +45,6 @@ import {
 	isAnyCancelOpen,
 	isFinal,
 	isLive,
-	markHeld,
 	type Row,
 	setReplacementPending,
 	shownFields,
@@ -104,6 +104,8 @@ export interface SubmissionsDependencies {
 
 /** The relay's own message when a client has used up its quota of the pool. */
 const CLIENT_FULL = "too many pending transactions from this client";
+const NOT_REPLACED =
+	"it was cancelled before an upstream accepted it, so the transaction that it would replace stays";
 /** Reasons in a transaction's own fields why no block can include it. */
 const OWN_FAULTS = [tipAboveFeeCap, belowIntrinsicGas, outsideFloorGas, nonceAtMax];
 /** The share of a request's time in which it may lose its account to other boost instances. */
@@ -347,6 +349,10 @@ export class Submissions {
 		if (now !== null && isFinal(now)) {
 			// Its user has ended it in between.
 			this.#endRequest(hash, opened, true, past);
+			if (siblings.some((one) => rows.live(one.hash) !== null)) {
+				this.#report(state, hash, "unavailable");
+				throw unavailable(NOT_REPLACED);
+			}
 			this.#report(state, hash, "known");
 			return;
 		}
@@ -388,15 +394,19 @@ export class Submissions {
 		by: UpstreamName,
 		joins: Owner<BoostPath> | null,
 	): Promise<void> {
-		const { rows, log } = this.#dependencies;
+		const { rows, log, clock } = this.#dependencies;
 		rows.change(tx.hash, (one) => {
 			const own = joins === null || !isLive(one) ? one : joinRow(one, joins, by);
 			const held = setReplacementPending(markHeld(own, by), by, false);
 			return joins === null ? endRequest(held, true) : held;
 		});
+		const isContested = rows.live(tx.hash)?.requests !== 0;
 		for (const sibling of siblings) {
-			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
-			rows.end(sibling, "replaced", others);
+			const now = rows.get(sibling.hash) ?? sibling;
+			// It has replaced nothing if its own cancel was faster. An attempt without an answer is late.
+			const mayBeThere = isContested || mayArrive(now.at[by], clock.now());
+			const cancelAt = holdersOf(now).filter((name) => name !== by || mayBeThere);
+			rows.end(sibling, "replaced", cancelAt);
 		}
 		// If the journal fails or takes too long, the client still gets the hash.
 		const inTime = await this.#written([tx, ...siblings]);

@@ -11,6 +11,7 @@ import {
 	endRow,
 	holdersOf,
 	isEndedByUser,
+	isHolder,
 	isLifeOver,
 	isLive,
 	type NewRow,
@@ -380,13 +381,13 @@ export class Rows {
 		const { chainNow } = this;
 		const endedAt = chainNow === null ? 0 : Math.max(chainNow, clock.now());
 		const id = before?.id ?? this.#nextId++;
-		const asked = before === null ? [] : holdersOf(before);
 		this.#apply(one.hash, (row) => {
 			// Another boost instance may have sent it elsewhere meanwhile.
 			const isByUser = isEndedByUser({ desired: ending });
-			const more = row === null || !isByUser ? [] : holdersOf(row).filter((by) => !asked.includes(by));
-			const all = [...cancelAt, ...more];
-			return endRow(row ?? { ...one, id }, ending, endedAt, all);
+			const isAsked = (by: UpstreamName) =>
+				before !== null && isHolder(before.at[by]) && before.at[by].askedAt === row?.at[by].askedAt;
+			const more = row === null || !isByUser ? [] : holdersOf(row).filter((by) => !isAsked(by));
+			return endRow(row ?? { ...one, id }, ending, endedAt, [...cancelAt, ...more]);
 		});
 	}
 

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type TestContext, test } from "node:test";
+import { markHeld } from "../../../boost-proxy/domain/deliveries.ts";
 import { LostRaceError } from "../../../boost-proxy/domain/ports.ts";
-import { markHeld } from "../../../boost-proxy/domain/row.ts";
 import { Homes } from "../../../boost-proxy/homes/homes.ts";
 import { Rows } from "../../../boost-proxy/rows/rows.ts";
 import { Background } from "../../../shared/background.ts";

@@ -1,5 +1,7 @@
-// Runs a scenario again and again, each time in another order of its events. A run begins anew each
-// time, so nothing needs to be undone.
+// Runs a scenario again and again, each time in another order of its events: in all orders that are
+// almost usual, or in random ones. A run begins anew each time, so nothing needs to be undone.
+
+import { SeededRandom } from "../../../support/seededRandom.ts";
 
 /** Chooses among the events that are possible now; the first one is the usual next. */
 export type Choose = (names: readonly string[]) => number;
@@ -44,6 +46,28 @@ export async function exploreAll(
 			for (let choice = 1; choice < (counts[at] ?? 0); choice += 1)
 				open.push([...taken.slice(0, at), choice]);
 		}
+	}
+	return { runs, broken };
+}
+
+/** One in so many events of a random order is the usual next one. */
+const USUAL_IN = 3;
+
+/** Runs `scenario` in `runs` random orders, which are the same each time. */
+export async function exploreSome(
+	runs: number,
+	scenario: (choose: Choose) => Promise<string | null>,
+): Promise<Explored> {
+	const broken: Explored["broken"][number][] = [];
+	for (let run = 1; run <= runs; run += 1) {
+		const random = new SeededRandom(run);
+		const events: string[] = [];
+		const fault = await scenario((names) => {
+			const choice = random.oneIn(USUAL_IN) ? 0 : random.below(names.length);
+			events.push(names[choice] ?? "");
+			return choice;
+		});
+		if (fault !== null) broken.push({ fault, events });
 	}
 	return { runs, broken };
 }

@@ -1,5 +1,7 @@
-// All orders with up to three unusual events: a hundred thousand runs.
+// All orders with up to three unusual events, and many random ones: a hundred and fifty thousand
+// runs.
 
-import { describeOrders } from "./orders.ts";
+import { describeOrders, describeRandomOrders } from "./orders.ts";
 
 describeOrders(3);
+describeRandomOrders(4_000);

@@ -1,5 +1,26 @@
-// Properties of all orders of events with one unusual event: some hundreds of runs.
+// Properties of all orders of events with one unusual event, and of random orders: some thousands
+// of runs. One order with many unusual events that is easily broken has a test of its own.
 
-import { describeOrders } from "./orders.ts";
+import { describeOrder, describeOrders, describeRandomOrders } from "./orders.ts";
 
 describeOrders(1);
+describeRandomOrders(200);
+
+describeOrder(
+	"boost sends a replacement to the relay while the fallback cancels it",
+	{ way: "by hash, of its replacement", relayOut: false, takesOver: false },
+	[
+		...["leaves", "arrives", "is answered"].map((step) => `A's transaction to the relay ${step}`),
+		"A is asked to replace it",
+		"A's replacement to the relay is given up",
+		...["leaves", "arrives", "is answered"].map((step) => `A's replacement to the fallback ${step}`),
+		"a second passes",
+		...["leaves", "arrives", "is answered"].map((step) => `A's cancel to the relay ${step}`),
+		"A's replacement to the relay leaves",
+		"A is asked to cancel",
+		// It also goes to the relay, before what has left for it.
+		"A's cancel to the relay leaves",
+		"A's cancel to the relay arrives",
+		"A's replacement to the relay arrives",
+	],
+);

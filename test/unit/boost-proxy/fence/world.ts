@@ -225,7 +225,10 @@ export class World {
 	#replace(boost: Boost): void {
 		this.#hasReplaced = true;
 		boost.submit(REPLACEMENT.raw).then(
-			() => this.#log.push("replaced"),
+			() => {
+				// If it was cancelled before, the earlier one may stay.
+				if (!this.#log.includes("true")) this.#log.push("replaced");
+			},
 			() => {},
 		);
 	}
@@ -296,7 +299,7 @@ export class World {
 			trace: null,
 			ends: this.#options.isFenced === false ? undefined : ends,
 		});
-		if (outcome.outcome !== "rejected") return { kind: "acknowledged", known: outcome.outcome === "known" };
+		if (outcome.outcome !== "rejected") return { kind: "acknowledged", known: false };
 		return { kind: "rejected", error: { code: -32000, message: outcome.rejection.message } };
 	}
 

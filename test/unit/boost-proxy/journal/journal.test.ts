@@ -47,8 +47,7 @@ const state = (presence: DeliveryState["presence"], more: Partial<DeliveryState>
 		retryAt: 0,
 		epoch: null,
 		faults: 0,
-		replacementPending: false,
-		cancelPending: false,
+		...{ replacementPending: false, askedAt: 0, cancelPending: false },
 		...more,
 	},
 });
@@ -91,6 +90,16 @@ const STATES: Readonly<Record<string, Row>> = {
 	"a mined one": endRow(LIVE, "mined", 9),
 	"one that two have": { ...LIVE, at: { relay: state("has"), fallback: state("has") } },
 	"one that two may have": { ...LIVE, at: { relay: state("has"), fallback: state("unanswered") } },
+	"one with an attempt without an answer": {
+		...LIVE,
+		at: { relay: state("absent"), fallback: state("has", { askedAt: 8 }) },
+	},
+	"an ended one with an attempt without an answer": endRow(
+		{ ...LIVE, at: { relay: state("absent"), fallback: state("has", { askedAt: 8 }) } },
+		"cancelled",
+		9,
+		["fallback"],
+	),
 };
 
 test("every kind of row is the same after encoding and decoding", () => {
@@ -122,6 +131,7 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"a holder that is none": changed({}, { holders: ["relay", "nobody"] }),
 	"holders that are no list": changed({}, { holders: "relay" }),
 	"a time that is none": changed({}, { aliveUntil: null }),
+	"a time of an attempt that is none": changed({ fallbackAskedAt: "now" }),
 	"an ending that is none": changed({ ending: "lost", endedAt: 1, cancelsPendingAt: [] }),
 	"an end without a time": changed({ ending: "mined", cancelsPendingAt: [] }),
 };

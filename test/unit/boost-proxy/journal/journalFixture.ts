@@ -1,6 +1,7 @@
 // The fixture for the journal: entries by number, rows on a disk in memory with a shorter
 // interface, and a readable view of a row.
 
+import { markGiven, markHeld, markNotHeld } from "../../../../boost-proxy/domain/deliveries.ts";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
@@ -10,9 +11,6 @@ import {
 	endRequest,
 	holdersOf,
 	isLive,
-	markGiven,
-	markHeld,
-	markNotHeld,
 	type NewRow,
 	type Row,
 	setCancelPending,
@@ -203,7 +201,7 @@ export class RowVerbs {
 		const found = this.rows.find(entry.hash);
 		if (found instanceof Promise) await found;
 		if (!this.rows.add(entry)) return false;
-		this.rows.change(entry.hash, (row) => markGiven(row, first));
+		this.rows.change(entry.hash, (row) => markGiven(row, first, entry.receivedAt));
 		// The request before it is over: two of one nonce go one after another.
 		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => endRequest(row));
 		this.#begun.add(entry.hash);

@@ -27,9 +27,9 @@ const LATER = { retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
  */
 export const STATES = {
 	absent: ABSENT,
-	given: { ...ABSENT, presence: "given" },
-	due: { ...ABSENT, presence: "unanswered", retryAt: NOW.monotonic, epoch: NOW.epoch },
-	later: { ...ABSENT, presence: "unanswered", ...LATER },
+	given: { ...ABSENT, presence: "given", askedAt: NOW.now },
+	due: { ...ABSENT, presence: "unanswered", askedAt: NOW.now, retryAt: NOW.monotonic, epoch: NOW.epoch },
+	later: { ...ABSENT, presence: "unanswered", askedAt: NOW.now, ...LATER },
 	has: { ...ABSENT, presence: "has" },
 	lost: { ...ABSENT, presence: "lost" },
 	rejected: { ...ABSENT, presence: "rejected", ...LATER },

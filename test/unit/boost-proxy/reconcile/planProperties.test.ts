@@ -4,16 +4,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
-import { type Route, UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	delayRetry,
-	endRow,
-	isLive,
 	MAX_WAIT_MS,
 	markHeld,
 	markRejected,
 	markUnanswered,
+} from "../../../../boost-proxy/domain/deliveries.ts";
+import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
+import { type Route, UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import {
+	endRow,
+	isLive,
 	type Row,
 	setCancelPending,
 	setReplacementPending,

@@ -3,10 +3,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { markLost } from "../../../../boost-proxy/domain/deliveries.ts";
 import type { ChainReads, DialectName } from "../../../../boost-proxy/domain/ports.ts";
 import { NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import { markLost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
+import type { NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";

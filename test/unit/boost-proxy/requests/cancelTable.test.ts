@@ -13,13 +13,22 @@ import {
 	cancelAction,
 	cancelEnd,
 } from "../../../../boost-proxy/requests/cancelTable.ts";
-import { rowOf, STATES, type StateName } from "../reconcile/planFixture.ts";
+import { NOW, rowOf, STATES } from "../reconcile/planFixture.ts";
 
 const OWN = "192.0.2.7";
 const OTHER = "192.0.2.8";
 
-function held(relay: StateName, fallback: StateName = "absent", changed: Partial<Row> = {}): Row {
-	const row = rowOf(1, { relay: STATES[relay], fallback: STATES[fallback] });
+const AT = {
+	...STATES,
+	/** Another attempt has no answer. */
+	hasAgain: { ...STATES.has, askedAt: NOW.now },
+	/** Another attempt had no answer, and can't arrive any more. */
+	hasLongSince: { ...STATES.has, askedAt: NOW.now - 31_000 },
+};
+type State = keyof typeof AT;
+
+function held(relay: State, fallback: State = "absent", changed: Partial<Row> = {}): Row {
+	const row = rowOf(1, { relay: AT[relay], fallback: AT[fallback] });
 	return { ...row, address: OWN, owners: [onlyOwner({ ...row, address: OWN })], ...changed };
 }
 const wantedByTwo = (row: Row): Row => ({
@@ -134,6 +143,10 @@ const ENDS: readonly (readonly [
 	[held("has", "given"), "done", "done", "sender softly", ended("unreached", "fallback")],
 	[held("has", "has"), "done", "done", "sender softly", ended("done")],
 	[held("has", "later"), "done", "done", "owner", ended("unreached", "fallback")],
+	[held("has", "hasAgain"), "done", "done", "owner", ended("unreached", "fallback")],
+	[held("absent", "hasAgain"), null, "rejected", "owner", ended("unreached", "fallback")],
+	[held("has", "hasLongSince"), "done", "done", "owner", ended("done")],
+	[held("hasAgain", "absent"), "done", null, "owner", ended("done")],
 	[held("has", "has"), "rejected", "done", "owner", ended("done")],
 	[held("has", "has"), "rejected", "unsure", "owner", ended(VERDICT, "fallback")],
 	[held("has", "has"), "done", null, "stranger", ended("done", "fallback")],
@@ -153,6 +166,7 @@ describe("the result of a cancel", () => {
 				byRight: who !== "stranger",
 				bySender: who.startsWith("sender"),
 				isSoft: who.endsWith("softly"),
+				now: NOW.now,
 			};
 			assert.deepEqual(cancelEnd([row], outcomes, asked), expected);
 		});

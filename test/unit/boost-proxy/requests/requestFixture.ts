@@ -130,7 +130,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 		triggers += 1;
 	});
 	const parts = { rows, upstreams, failover, reconciler, others: NO_OTHERS };
-	const cancels = new Cancels({ ...parts, relayKnowsClient: () => relayKnowsClient });
+	const cancels = new Cancels({ ...parts, clock, relayKnowsClient: () => relayKnowsClient });
 	const submissions = new Submissions({
 		...{ ...parts, cancels, clock, log: silentLogger, traces: NO_TRACES, chainId: () => chain.id },
 		fork: () => PRAGUE,

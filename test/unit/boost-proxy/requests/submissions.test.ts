@@ -228,8 +228,8 @@ scenario("a replacement ends what it replaces and is pending at the other holder
 	const { ending, cancelAt } = journal.justEnded(ONE.hash) ?? {};
 	assert.deepEqual(
 		[ending, cancelAt],
-		["replaced", ["fallback"]],
-		"a cancel of the next one must not revive it",
+		["replaced", ["relay", "fallback"]],
+		"neither a cancel of the next one nor its late first attempt may revive it",
 	);
 	const { holders, replacesAtUpstreams } = journal.get(REPLACING.hash) ?? {};
 	assert.deepEqual([holders, replacesAtUpstreams], [["relay"], ["fallback"]]);

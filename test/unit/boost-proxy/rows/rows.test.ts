@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Ending, markAbandoned, markHeld, markNotHeld } from "../../../../boost-proxy/domain/row.ts";
+import { markAbandoned, markHeld, markNotHeld } from "../../../../boost-proxy/domain/deliveries.ts";
+import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import {
 	diskKey,
 	fixture,

@@ -3,13 +3,8 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import {
-	beginRequest,
-	endRequest,
-	markGiven,
-	markHeld,
-	setReplacementPending,
-} from "../../../../boost-proxy/domain/row.ts";
+import { markGiven, markHeld } from "../../../../boost-proxy/domain/deliveries.ts";
+import { beginRequest, endRequest, setReplacementPending } from "../../../../boost-proxy/domain/row.ts";
 import { nextTurn } from "../../../../shared/clock.ts";
 import { hashOf, newEntry } from "../journal/journalFixture.ts";
 import { SharedDisk } from "../journal/sharedDisk.ts";
@@ -188,7 +183,7 @@ describe("a transaction that was accepted without the database", () => {
 		await decides(b, 1, async () => {
 			assert.ok(b.rows.add(newEntry(1)));
 			assert.equal(await b.rows.claimed(hashOf(1)), "won");
-			b.rows.change(hashOf(1), (row) => endRequest(markGiven(row, "relay"), false));
+			b.rows.change(hashOf(1), (row) => endRequest(markGiven(row, "relay", 1), false));
 			await b.rows.written(hashOf(1));
 		});
 		a.wire.isCut = false;

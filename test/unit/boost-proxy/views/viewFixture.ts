@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after } from "node:test";
+import { markHeld } from "../../../../boost-proxy/domain/deliveries.ts";
 import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import { type DialectName, NO_OTHERS, type Upstream } from "../../../../boost-proxy/domain/ports.ts";
@@ -11,7 +12,6 @@ import {
 	type Ending,
 	endRow,
 	isLive,
-	markHeld,
 	newNotes,
 	openRow,
 	type Row,

@@ -1,0 +1,130 @@
+// Changes of a row by what becomes of it at an upstream: attempts to send it there, their answers,
+// and the waits between them.
+
+import { ABSENT, type DeliveryState, type Presence } from "./deliveryState.ts";
+import { UPSTREAMS, type UpstreamName } from "./request.ts";
+import {
+	changeState,
+	isEndedByUser,
+	isHolder,
+	isLive,
+	type Row,
+	setCancelPending,
+	setReplacementPending,
+} from "./row.ts";
+
+/** As `retryAt`: not again in this epoch, unless as a replacement. */
+export const NEXT_EPOCH = Number.POSITIVE_INFINITY;
+
+/** The first wait after a failed delivery, doubling, and the longest one, in ms. */
+const FIRST_WAIT_MS = 1_000;
+export const MAX_WAIT_MS = 30_000;
+
+/** A point in time, for retries. */
+export interface Moment {
+	/** Monotonic ms. */
+	readonly monotonic: number;
+	/** A new epoch begins when an upstream goes down or comes back. Failed deliveries then retry. */
+	readonly epoch: number;
+}
+
+/** `by` acknowledged it. */
+export function markHeld(row: Row, by: UpstreamName): Row {
+	return isLive(row) ? withPresence(row, by, "has") : cancelIfEndedByUser(row, by);
+}
+
+/** A client's request sends it to `by`; `askedAt`: now, in ms since the epoch. */
+export function markGiven(row: Row, by: UpstreamName, askedAt: number): Row {
+	if (!isLive(row)) return cancelIfEndedByUser(row, by);
+	if (isHolder(row.at[by])) return changeState(row, by, { askedAt });
+	return changeState(row, by, { presence: "given", retryAt: 0, epoch: null, askedAt });
+}
+
+/** The reconciler is about to send it to `by`; `askedAt`: now, in ms since the epoch. */
+export function markAsked(row: Row, by: UpstreamName, askedAt: number): Row {
+	return isLive(row) ? changeState(row, by, { presence: "unanswered", askedAt }) : row;
+}
+
+/**
+ * The attempt that began at `askedAt` is over: it was answered, or nothing has left. `before`: the
+ * `askedAt` before it. A later attempt, also of another boost instance, may still arrive.
+ */
+export function markAnswered(row: Row, by: UpstreamName, askedAt: number, before: number): Row {
+	return row.at[by].askedAt === askedAt ? changeState(row, by, { askedAt: before }) : row;
+}
+
+function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
+	return isEndedByUser(row) ? setCancelPending(row, by, true) : row;
+}
+
+/** The reconciler sent it to `by` and got no verdict. `atLeastMs`: the shortest wait. */
+export function markUnanswered(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
+	const unanswered = changeState(row, by, { presence: "unanswered", replacementPending: false });
+	return delayRetry(unanswered, by, moment, atLeastMs);
+}
+
+/**
+ * A delivery to `by` failed without reaching it. The wait grows with each failure, and is at least
+ * `atLeastMs`.
+ */
+export function delayRetry(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
+	const { faults, epoch } = row.at[by];
+	const before = epoch === moment.epoch ? faults : 0;
+	const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(before, 10), MAX_WAIT_MS);
+	const retryAt = moment.monotonic + Math.max(waitMs, Math.min(atLeastMs, MAX_WAIT_MS));
+	return changeState(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
+}
+
+/** `by` has no record of it although it acknowledged it. */
+export function markLost(row: Row, by: UpstreamName): Row {
+	return isLive(row) ? changeState(row, by, { presence: "lost" }) : row;
+}
+
+/**
+ * `by` turns out not to have it after an attempt that has set `tried`: its state there is `before`
+ * again.
+ */
+export function markAsBefore(
+	row: Row,
+	by: UpstreamName,
+	before: DeliveryState,
+	tried: "given" | "unanswered",
+): Row {
+	const { presence, replacementPending, askedAt } = row.at[by];
+	if (!isLive(row) || presence !== tried) return row;
+	return changeState(row, by, { ...before, replacementPending, askedAt });
+}
+
+/** `by` does not have it. */
+export function markNotHeld(row: Row, by: UpstreamName): Row {
+	return isLive(row) && isHolder(row.at[by]) ? withPresence(row, by, "absent") : row;
+}
+
+/**
+ * `by` rejected it. If the other upstream still has it, `by` gets it again only after an upstream's
+ * health changes. If neither has it, `by` gets it again after a wait.
+ */
+export function markRejected(row: Row, by: UpstreamName, moment: Moment): Row {
+	if (row.at[by].presence === "abandoned") return setReplacementPending(row, by, false);
+	const otherHasIt = UPSTREAMS.some(
+		(one) => one !== by && isHolder(row.at[one]) && row.at[one].presence !== "lost",
+	);
+	const rejected = {
+		presence: "rejected",
+		replacementPending: false,
+		...(otherHasIt ? { retryAt: NEXT_EPOCH } : {}),
+	} as const;
+	return changeState(delayRetry(row, by, moment), by, rejected);
+}
+
+/** `by` has given it up or cancelled it. */
+export function markAbandoned(row: Row, by: UpstreamName): Row {
+	const { askedAt } = row.at[by];
+	return isLive(row) ? changeState(row, by, { ...ABSENT, presence: "abandoned", askedAt }) : row;
+}
+
+/** A new state there, except for what is pending and under way. */
+function withPresence(row: Row, by: UpstreamName, presence: Presence): Row {
+	const { replacementPending, askedAt } = row.at[by];
+	return changeState(row, by, { ...ABSENT, presence, replacementPending, askedAt });
+}
