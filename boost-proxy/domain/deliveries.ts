@@ -46,11 +46,23 @@ export function markAsked(row: Row, by: UpstreamName, askedAt: number): Row {
 }
 
 /**
- * The attempt that began at `askedAt` is over: it was answered, or nothing has left. `before`: the
- * `askedAt` before it. A later attempt, also of another boost instance, may still arrive.
+ * The attempt that began at `askedAt` was answered. `before`: the `askedAt` before it. A later
+ * attempt, also of another boost instance, may still arrive.
  */
 export function markAnswered(row: Row, by: UpstreamName, askedAt: number, before: number): Row {
 	return row.at[by].askedAt === askedAt ? changeState(row, by, { askedAt: before }) : row;
+}
+
+/**
+ * The attempt that began at `askedAt` has left nothing there: the state is `before` again, unless
+ * another attempt has begun since, or was answered.
+ */
+export function markAsBefore(row: Row, by: UpstreamName, askedAt: number, before: DeliveryState): Row {
+	const { presence, replacementPending, askedAt: latest } = row.at[by];
+	const isUnanswered = presence === "given" || presence === "unanswered";
+	return isLive(row) && isUnanswered && latest === askedAt
+		? changeState(row, by, { ...before, replacementPending })
+		: markAnswered(row, by, askedAt, before.askedAt);
 }
 
 function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
@@ -78,21 +90,6 @@ export function delayRetry(row: Row, by: UpstreamName, moment: Moment, atLeastMs
 /** `by` has no record of it although it acknowledged it. */
 export function markLost(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? changeState(row, by, { presence: "lost" }) : row;
-}
-
-/**
- * `by` turns out not to have it after an attempt that has set `tried`: its state there is `before`
- * again.
- */
-export function markAsBefore(
-	row: Row,
-	by: UpstreamName,
-	before: DeliveryState,
-	tried: "given" | "unanswered",
-): Row {
-	const { presence, replacementPending, askedAt } = row.at[by];
-	if (!isLive(row) || presence !== tried) return row;
-	return changeState(row, by, { ...before, replacementPending, askedAt });
 }
 
 /** `by` does not have it. */

@@ -87,7 +87,10 @@ export function recordsOf(row: Row, raw: Buffer | null): readonly Change[] {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Whether both would be the same after a restart. */
+/**
+ * Whether both would be the same after a restart, and no attempt at the relay has begun. An attempt
+ * is written: another instance that undoes its own must find that it was not the only one.
+ */
 export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 	if (row === null || before === null) return false;
 	return (
@@ -100,6 +103,7 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.ownersPending === row.ownersPending &&
 		isFallbackUnsure(before) === isFallbackUnsure(row) &&
 		before.at.fallback.askedAt === row.at.fallback.askedAt &&
+		before.at.relay.askedAt >= row.at.relay.askedAt &&
 		isSameState(before.at.relay, row.at.relay) &&
 		isSameState(before.at.fallback, row.at.fallback)
 	);

@@ -14,8 +14,6 @@ export interface SubmitAsk {
 	/** With the combined terms of its owners, for a fallback. */
 	readonly agreed: Sendable;
 	readonly nonce: bigint;
-	/** The row's delivery states before this request. */
-	readonly before: Row["at"];
 	readonly state: RequestState;
 }
 
@@ -55,3 +53,9 @@ export type CancelOutcome =
 	| { readonly kind: "rejected"; readonly error: WireVerdict };
 
 export type CancelOutcomes = ReadonlyMap<UpstreamName, CancelOutcome>;
+
+/** The outcomes of a cancel, and the rows as they were when each upstream was asked. */
+export interface CancelResult {
+	readonly outcomes: CancelOutcomes;
+	readonly asked: ReadonlyMap<UpstreamName, readonly Row[]>;
+}

@@ -10,7 +10,7 @@ import { delayRetry } from "../domain/deliveries.ts";
 import type { ChainReads } from "../domain/ports.ts";
 import type { RequestState, UpstreamName } from "../domain/request.ts";
 import { isLive, type Row, setReplacementPending } from "../domain/row.ts";
-import type { CancelAsk, CancelOutcome, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
+import type { CancelAsk, CancelOutcome, CancelResult, SubmitAsk, Tried } from "./asks.ts";
 import { mayNeedAction, plan, planCancel, planSubmission, type Send } from "./plan.ts";
 import { Sender, type SenderDependencies } from "./sender.ts";
 import { Situation } from "./situation.ts";
@@ -126,14 +126,16 @@ export class Reconciler {
 	}
 
 	/** Sends a client's cancel to all upstreams concerned. The rows stay unchanged. */
-	async cancelNow(ask: CancelAsk): Promise<CancelOutcomes> {
+	async cancelNow(ask: CancelAsk): Promise<CancelResult> {
 		const { rows } = this.#dependencies;
 		const came = new Map<UpstreamName, CancelOutcome>();
+		const asked = new Map<UpstreamName, readonly Row[]>();
 		for (;;) {
 			// An upstream may get the transaction while another one is asked.
 			const known = ask.rows.map((row) => rows.live(row.hash) ?? row);
 			const next = planCancel(ask, came, known, this.#situation.health);
-			if (next === null) return came;
+			if (next === null) return { outcomes: came, asked };
+			asked.set(next.to, known);
 			came.set(next.to, await this.#sender.cancelNow(next, ask));
 		}
 	}

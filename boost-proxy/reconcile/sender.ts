@@ -20,7 +20,7 @@ import {
 	markRejected,
 	markUnanswered,
 } from "../domain/deliveries.ts";
-import { mayArrive } from "../domain/deliveryState.ts";
+import { ABSENT, mayArrive } from "../domain/deliveryState.ts";
 import { isEndedBySome, markOwnersReported } from "../domain/owners.ts";
 import {
 	type Claim,
@@ -73,8 +73,8 @@ const NOT_CANCELLED = { code: -32000, message: NOT_CANCELLABLE };
 
 /** One attempt to bring a row to an upstream. */
 interface Attempt {
-	/** The row without the attempt, of which nothing has left. */
-	undone(row: Row): Row;
+	/** The row without the attempt, which has left nothing there. */
+	readonly undone: (row: Row) => Row;
 	/** Ends it, unless the upstream may have got it without an answer. */
 	end(delivery: Delivery | null): void;
 }
@@ -121,9 +121,6 @@ export class Sender {
 			}));
 		}
 		const time = this.#situation.time();
-		const keepsNothing = delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery));
-		if (keepsNothing)
-			this.#dependencies.rows.changeLive(hash, (one) => markAsBefore(one, to, row.at[to], "unanswered"));
 		if (delivery === null) {
 			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, to, time));
 		} else if (delivery.kind === "acknowledged") {
@@ -151,19 +148,13 @@ export class Sender {
 	 * Sends a client's transaction within its time. An acknowledgement also changes the row's owners
 	 * and siblings, so the request handles it.
 	 */
-	async submit(
-		{ to, others }: Submit,
-		{ tx, agreed, nonce, before, state }: SubmitAsk,
-	): Promise<Delivery | null> {
+	async submit({ to, others }: Submit, { tx, agreed, nonce, state }: SubmitAsk): Promise<Delivery | null> {
 		const { rows, clock } = this.#dependencies;
 		const { caller, routing } = state;
 		const { hash } = tx;
 		const attempt = this.#attempt(hash, to, markGiven);
 		const claim = rows.claimed(hash);
-		if (claim !== "won")
-			await this.#mustHave(claim, hash, (row) => {
-				return markAsBefore(attempt.undone(row), to, before[to], "given");
-			});
+		if (claim !== "won") await this.#mustHave(claim, hash, attempt.undone);
 		// The upstream verifies blobs first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
@@ -176,10 +167,8 @@ export class Sender {
 		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
 		if (delivery?.kind === "acknowledged") return delivery;
 		// Its user may have ended it in between. It must then be cancelled there.
-		const isGiven = delivery !== null && mayHave(delivery);
-		rows.change(hash, (row) =>
-			isGiven ? markGiven(row, to, row.at[to].askedAt) : markAsBefore(row, to, before[to], "given"),
-		);
+		if (delivery !== null && mayHave(delivery))
+			rows.change(hash, (row) => markGiven(row, to, row.at[to].askedAt));
 		return delivery;
 	}
 
@@ -203,14 +192,12 @@ export class Sender {
 	 */
 	async #claimed({ hash, at }: Row, to: UpstreamName): Promise<Attempt | null> {
 		const { rows } = this.#dependencies;
-		if (to === "relay" && isHolder(at.relay)) return this.#attempt(hash, to, (row) => row);
+		if (to === "relay" && isHolder(at.relay)) return this.#attempt(hash, to, markGiven);
 		const attempt = this.#attempt(hash, to, markAsked);
 		const claim = await rows.claimed(hash);
 		if (this.#maySend(claim)) return attempt;
 		if (claim === "failed")
-			rows.changeLive(hash, (one) =>
-				delayRetry(markAsBefore(attempt.undone(one), to, at[to], "unanswered"), to, this.#situation.time()),
-			);
+			rows.changeLive(hash, (one) => delayRetry(attempt.undone(one), to, this.#situation.time()));
 		return null;
 	}
 
@@ -221,15 +208,22 @@ export class Sender {
 		begun: (row: Row, to: UpstreamName, askedAt: number) => Row,
 	): Attempt {
 		const { rows, clock } = this.#dependencies;
-		const before = rows.get(hash)?.at[to].askedAt ?? 0;
-		// Never the time of another one.
-		const askedAt = Math.max(clock.now(), before + 1);
-		rows.change(hash, (row) => begun(row, to, askedAt));
-		const undone = (row: Row): Row => markAnswered(row, to, askedAt, before);
+		let before = ABSENT;
+		let askedAt = 0;
+		// Made again if another boost instance was faster: what it has done there is not undone.
+		rows.change(hash, (row) => {
+			before = row.at[to];
+			// Never the time of another attempt.
+			askedAt = Math.max(clock.now(), before.askedAt + 1);
+			return begun(row, to, askedAt);
+		});
+		const undone = (row: Row): Row => markAsBefore(row, to, askedAt, before);
+		const answered = (row: Row): Row => markAnswered(row, to, askedAt, before.askedAt);
 		return {
 			undone,
 			end: (delivery) => {
-				if (delivery === null || !mayHave(delivery)) rows.change(hash, undone);
+				if (delivery === null || !mayHave(delivery))
+					rows.change(hash, delivery?.kind === "acknowledged" ? answered : undone);
 			},
 		};
 	}
@@ -383,9 +377,14 @@ export class Sender {
 		const ends = hasEnded ? ended("cancels", [row]) : undefined;
 		const options = { deadlineMs, caller, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);
-		if (answer?.ok === true && answer.result === true) return true;
-		// An earlier attempt may still bring it there.
-		if (hasEnded && mayArrive(row.at[upstream.name], this.#dependencies.clock.now())) return false;
+		const { name, dialect } = upstream;
+		// Our relay remembers it. What a fallback had is all that it gets only after an only attempt.
+		const isForGood = dialect === null || row.at[name].presence === "given";
+		if (answer?.ok === true && answer.result === true && isForGood) return true;
+		// An attempt without an answer may still bring it there, perhaps another boost instance's.
+		const now = this.#dependencies.clock.now();
+		const atAnyTime = [row, this.#dependencies.rows.get(hash) ?? row];
+		if (hasEnded && atAnyTime.some(({ at }) => mayArrive(at[name], now))) return false;
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
 

@@ -13,7 +13,7 @@ import {
 	type WireVerdict,
 } from "../domain/request.ts";
 import { isCancelOpen, isHolder, isLive, type Row } from "../domain/row.ts";
-import type { CancelAsk, CancelOutcome, CancelOutcomes } from "../reconcile/asks.ts";
+import type { CancelAsk, CancelOutcome, CancelOutcomes, CancelResult } from "../reconcile/asks.ts";
 
 /** The facts that decide a cancel by hash. */
 export interface CancelFacts {
@@ -92,7 +92,7 @@ export interface CancelEnd {
 }
 
 /** `bySender`: in the sender's name. `isSoft`: by a self-transfer. `now`: ms since the epoch. */
-interface CancelNature extends Pick<CancelAsk, "byRight"> {
+interface CancelNature extends Pick<CancelAsk, "byRight">, Pick<CancelResult, "asked"> {
 	readonly bySender: boolean;
 	readonly isSoft: boolean;
 	readonly now: number;
@@ -106,7 +106,7 @@ interface CancelNature extends Pick<CancelAsk, "byRight"> {
 export function cancelEnd(
 	rows: readonly Row[],
 	outcomes: CancelOutcomes,
-	{ byRight, bySender, isSoft, now }: CancelNature,
+	{ byRight, bySender, isSoft, asked, now }: CancelNature,
 ): CancelEnd {
 	const all = [...outcomes.values()];
 	const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
@@ -116,7 +116,10 @@ export function cancelEnd(
 	const isUnsettled = (name: UpstreamName): boolean => {
 		const kind = outcomes.get(name)?.kind;
 		if (kind === undefined) return rows.some(({ at }) => isHolder(at[name]));
-		return kind === "unreached" || kind === "unsure" || mayCome(name, kind, rows, { isSoft, now });
+		if (kind === "unreached" || kind === "unsure") return true;
+		// An attempt that has an answer now may have come after the cancel.
+		const atAnyTime = [...rows, ...(asked.get(name) ?? [])];
+		return mayCome(name, kind, atAnyTime, { isSoft, now });
 	};
 	// The relay may not know yet that the other owners have cancelled too.
 	const isLater = (name: UpstreamName): boolean =>

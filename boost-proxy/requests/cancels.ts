@@ -231,14 +231,15 @@ export class Cancels {
 		};
 		change(beginRequest);
 		try {
-			const outcomes = new Map(await reconciler.cancelNow({ rows: siblings, ...ask, state }));
+			const { outcomes: all, asked } = await reconciler.cancelNow({ rows: siblings, ...ask, state });
+			const outcomes = new Map(all);
 			const [row] = siblings;
 			const relays = outcomes.get("relay");
 			if (row !== undefined && relays !== undefined && ask.tx === null && ask.byRight)
 				outcomes.set("relay", await this.#checked(relays, row, state));
 			const now = siblings.map((one) => rows.live(one.hash) ?? one);
 			const isSoft = ask.tx !== null;
-			const nature = { byRight: ask.byRight, bySender, isSoft, now: clock.now() };
+			const nature = { byRight: ask.byRight, bySender, isSoft, asked, now: clock.now() };
 			const { abandonedBy, laterAt, answer } = cancelEnd(now, outcomes, nature);
 			for (const name of abandonedBy) change((one) => markAbandoned(one, name));
 			if (laterAt !== null) {

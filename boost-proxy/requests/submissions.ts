@@ -29,7 +29,7 @@ import type { OverShare } from "../../shared/shares/shares.ts";
 import { NO_QUERY, readSubmissionQuery, withoutAgain } from "../../shared/submissionQuery.ts";
 import type { Traces } from "../../shared/tracing/traces.ts";
 import { markHeld } from "../domain/deliveries.ts";
-import { mayArrive, NOWHERE } from "../domain/deliveryState.ts";
+import { mayArrive } from "../domain/deliveryState.ts";
 import { hasSubmitted, isRevivable, joinRow, ownersAnew, routeOf } from "../domain/owners.ts";
 import { LostRaceError, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
 import {
@@ -322,7 +322,6 @@ export class Submissions {
 			tx: { hash, from, raw, path, search: state.search },
 			agreed,
 			nonce,
-			before: stored?.at ?? NOWHERE,
 			state,
 		};
 		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {

@@ -7,6 +7,7 @@ import { archivedKey, hashIn } from "../../shared/kv/archive.ts";
 import type { Accounts, StoreRecord } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import { markAsked } from "../domain/deliveries.ts";
+import { statesAt } from "../domain/deliveryState.ts";
 import { isRevivable, joinRow } from "../domain/owners.ts";
 import type { AccountRequest, Claim } from "../domain/ports.ts";
 import {
@@ -292,9 +293,11 @@ function carried(found: Row, own: Row | null, arrives: boolean): Row {
 	const requests = requestsLeft(own, arrives);
 	if (arrives || !isLive(own) || !isLive(found)) return { ...found, requests };
 	const { version, notes } = own;
-	// Memory knows more of the deliveries, if nobody has changed them.
+	// Memory knows more of the deliveries, if nobody has changed them. An attempt at the relay may be
+	// another instance's too, and must not be undone.
 	const isSame = isSameOnDisk({ ...own, owners: found.owners }, found);
-	return { ...found, requests, version, notes, at: isSame ? own.at : found.at };
+	const relay = own.at.relay.askedAt > 0 ? found.at.relay : own.at.relay;
+	return { ...found, requests, version, notes, at: isSame ? statesAt(relay, own.at.fallback) : found.at };
 }
 
 /** Whether a row that only memory has is a later life of the transaction than what was found. */

@@ -1,4 +1,4 @@
-// All orders with up to three unusual events, and many random ones: a hundred and fifty thousand
+// All orders with up to three unusual events, and many random ones: a hundred and sixty thousand
 // runs.
 
 import { describeOrders, describeRandomOrders } from "./orders.ts";

@@ -10,9 +10,11 @@ const SHOWN = 3;
 const CONTROL = 1;
 
 /** All kinds of worlds. */
-const WORLDS: readonly WorldOptions[] = WAYS.flatMap((way) =>
-	[false, true].flatMap((relayOut) => [false, true].map((takesOver) => ({ way, relayOut, takesOver }))),
-);
+function worlds(ways: readonly WorldOptions["way"][]): readonly WorldOptions[] {
+	return ways.flatMap((way) =>
+		[false, true].flatMap((relayOut) => [false, true].map((takesOver) => ({ way, relayOut, takesOver }))),
+	);
+}
 
 function placeOf({ way, relayOut, takesOver }: WorldOptions): string {
 	return `ended ${way}; ${relayOut ? "the relay out at first, " : ""}${takesOver ? "two boost instances" : "one"}`;
@@ -29,7 +31,7 @@ function assertKept(t: TestContext, { runs, broken }: Explored): void {
 /** Defines the tests of all orders with at most `deviations` unusual events. */
 export function describeOrders(deviations: number): void {
 	describe(`nothing is sent that the user has ended, in each order with ${deviations} unusual events`, () => {
-		for (const options of WORLDS)
+		for (const options of worlds(WAYS))
 			it(placeOf(options), async (t) => assertKept(t, await exploreAll(deviations, runs(options))));
 
 		for (const way of WAYS) {
@@ -42,11 +44,16 @@ export function describeOrders(deviations: number): void {
 	});
 }
 
-/** Defines the tests of `count` random orders in each world, most of them quite unusual. */
+/**
+ * Defines the tests of `count` random orders in each world, most of them quite unusual. Upstreams
+ * go out, too, and in the end nothing that was acknowledged is lost, and each cancel has arrived.
+ */
 export function describeRandomOrders(count: number): void {
-	describe(`nothing is sent that the user has ended, in each of ${count} random orders`, () => {
-		for (const options of WORLDS)
-			it(placeOf(options), async (t) => assertKept(t, await exploreSome(count, runs(options))));
+	describe(`what users were told holds, in each of ${count} random orders`, () => {
+		for (const options of worlds([...WAYS, "not at all"]))
+			it(placeOf(options), async (t) =>
+				assertKept(t, await exploreSome(count, runs({ ...options, isThorough: true }))),
+			);
 	});
 }
 

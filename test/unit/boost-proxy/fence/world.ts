@@ -2,47 +2,26 @@
 // arrives, is answered or is given up when a test says so, and a process can be suspended between
 // any two of these. Boost's request handling and reconciler and the relay's pipeline are real.
 
-import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type { Breaker, Dialect, Sendable, Upstream } from "../../../../boost-proxy/domain/ports.ts";
-import { NO_OTHERS, type OtherBoosts } from "../../../../boost-proxy/domain/ports.ts";
-import type { Caller, Delivery, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import { Homes } from "../../../../boost-proxy/homes/homes.ts";
-import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
-import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
-import { Failover } from "../../../../boost-proxy/requests/failover.ts";
-import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
-import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
-import { Background } from "../../../../shared/background.ts";
+import type { Sendable, Upstream } from "../../../../boost-proxy/domain/ports.ts";
+import {
+	type Caller,
+	type Delivery,
+	UPSTREAMS,
+	type UpstreamName,
+} from "../../../../boost-proxy/domain/request.ts";
+import { UNREACHED } from "../../../../boost-proxy/requests/cancels.ts";
 import { nextTurn } from "../../../../shared/clock.ts";
-import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../../../shared/log.ts";
+import { LIVE_STAGES } from "../../../../shared/ethereum/statusRecord.ts";
+import type { RpcAnswer } from "../../../../shared/jsonrpc/client.ts";
 import { NOT_CANCELLABLE, STILL_WANTED, STILL_WANTED_REASON } from "../../../../shared/ownership.ts";
-import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
-import { PRAGUE } from "../../../support/forks.ts";
-import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
 import { StagesFixture } from "../../relay/stagesFixture.ts";
-import { fixtureOn } from "../journal/journalFixture.ts";
 import { SharedDisk } from "../journal/sharedDisk.ts";
 import type { Choose } from "./explore.ts";
+import { Boost, type CallOptions, type Network, type RequestEnd } from "./gatedBoost.ts";
+import { NAMES, REPLACEMENT, TO_SELF, TX } from "./transactions.ts";
 
-const OWNER = testAccount(0);
-const GWEI = 1_000_000_000n;
-/** Its fees would replace the self-transfer. */
-export const TX = signedTransaction({
-	...{ nonce: 0n, by: OWNER, maxFeePerGas: 200n * GWEI, maxPriorityFeePerGas: 20n * GWEI },
-});
-const REPLACEMENT = signedTransaction({
-	...{ nonce: 0n, by: OWNER, maxFeePerGas: 400n * GWEI, maxPriorityFeePerGas: 40n * GWEI },
-});
-const TO_SELF = signedTransaction({ nonce: 0n, to: OWNER.address, value: 0n, by: OWNER });
-const NAMES = new Map([
-	[TX.hash, "transaction"],
-	[REPLACEMENT.hash, "replacement"],
-	[TO_SELF.hash, "self-transfer"],
-]);
-const CLIENT = "192.0.2.1";
-const BUDGET_MS = 10_000;
+const LIVE: readonly string[] = LIVE_STAGES;
 /** How many requests may be given up in a run, and how often the reconciler works. */
 const MOST_GIVEN_UP = 2;
 const MOST_TICKS = 3;
@@ -51,7 +30,7 @@ const MOST_CANCELS = 2;
 
 /** How the user ends the transaction. */
 export const WAYS = ["by hash", "by self-transfer", "by hash, of its replacement"] as const;
-export type Way = (typeof WAYS)[number];
+export type Way = (typeof WAYS)[number] | "not at all";
 
 export interface WorldOptions {
 	readonly way: Way;
@@ -61,6 +40,11 @@ export interface WorldOptions {
 	readonly takesOver: boolean;
 	/** Whether the relay ends what is cancelled before it comes; false: as a control. */
 	readonly isFenced?: boolean;
+	/**
+	 * Whether processes are killed and upstreams go out too, and a run goes on until all has arrived,
+	 * and looks at what is left.
+	 */
+	readonly isThorough?: boolean;
 }
 
 /** A request on its way from a boost instance to an upstream. */
@@ -69,7 +53,7 @@ interface Message {
 	readonly by: Boost;
 	/** The upstream's work when it arrives. */
 	readonly arrive: () => Promise<unknown>;
-	readonly end: (answer: unknown, state: "answered" | "unanswered" | "unsent") => void;
+	readonly end: (answer: unknown, state: RequestEnd) => void;
 	state: "made" | "left" | "arrived" | "over";
 	isGivenUp: boolean;
 	/** Whether its process was suspended before all of it had left. */
@@ -83,7 +67,7 @@ interface Event {
 }
 
 /** All of it; a run makes a new one. */
-export class World {
+export class World implements Network {
 	readonly #options: WorldOptions;
 	readonly #relay = new StagesFixture();
 	readonly #fallback = new Map<string, "live" | "cancelled">();
@@ -95,15 +79,26 @@ export class World {
 	readonly #boosts: Boost[] = [];
 	/** The database of two boost instances. */
 	readonly #disk = new SharedDisk();
-	#isRelayOut: boolean;
+	/** The disk of the only instance. */
+	readonly #ownDisk = new FakeDisk();
+	/** Upstreams that boost takes for unavailable, and those that have been once. */
+	readonly #out = new Set<UpstreamName>();
+	readonly #wereOut = new Set<UpstreamName>();
 	#givenUp = 0;
 	#ticks = 0;
 	#cancels = 0;
 	#hasReplaced = false;
+	#hasRestarted = false;
+	/** Whether the client got a success for the transaction. */
+	#isAccepted = false;
+	/** Whether its cancel has succeeded, or boost has promised to send it later. */
+	#isPromised = false;
+	/** Whether a request arrived that was half written when its process was suspended. */
+	#cameHalf = false;
 
 	constructor(options: WorldOptions) {
 		this.#options = options;
-		this.#isRelayOut = options.relayOut;
+		if (options.relayOut) this.#goesOut("relay");
 		const { builders } = this.#relay;
 		const send = builders.send;
 		builders.send = (order, names) => {
@@ -115,7 +110,12 @@ export class World {
 	/** One run. Returns what is wrong, or null. */
 	async run(choose: Choose): Promise<string | null> {
 		const first = await this.#start("A");
-		void first.submit(TX.raw).catch(() => {});
+		first.submit(TX.raw).then(
+			() => {
+				this.#isAccepted = true;
+			},
+			() => {},
+		);
 		await this.#quiet();
 		for (let events = this.#events(); events.length > 0; events = this.#events()) {
 			const event = events[choose(events.map(({ name }) => name))];
@@ -123,11 +123,48 @@ export class World {
 			event.run();
 			await this.#quiet();
 		}
+		const fault = this.#sentAfterCancel() ?? (await this.#wrongInTheEnd());
 		for (const boost of this.#boosts) void boost.reconciler.stop();
-		const sent = this.#log.slice(this.#log.indexOf("true")).find((line) => line.endsWith("sent"));
-		return this.#log.includes("true") && sent !== undefined
-			? `after the cancel was answered true: ${sent}`
-			: null;
+		return fault;
+	}
+
+	#sentAfterCancel(): string | null {
+		const at = this.#log.indexOf("true");
+		const sent = at < 0 ? undefined : this.#log.slice(at).find((line) => line.endsWith("sent"));
+		return sent === undefined ? null : `after the cancel was answered true: ${sent}`;
+	}
+
+	/** The fault that is left when all has arrived and a minute has passed; null: none. */
+	async #wrongInTheEnd(): Promise<string | null> {
+		if (this.#options.isThorough !== true) return null;
+		for (const boost of this.#boosts) boost.isSuspended = false;
+		for (const upstream of UPSTREAMS) this.#returns(upstream);
+		for (let round = 0; round < 14; round += 1) {
+			await this.#quiet();
+			for (let [message] = this.#open(); message !== undefined; [message] = this.#open()) {
+				if (message.state === "made") this.#leave(message);
+				else if (message.state === "left") this.#arrive(message);
+				else this.#answer(message);
+				await this.#quiet();
+			}
+			for (const boost of this.#boosts) await boost.advance(5_000);
+		}
+		const isLive = (hash: string) =>
+			this.#fallback.get(hash) === "live" || LIVE.includes(this.stageAtRelay(hash) ?? "");
+		if (this.#isPromised && !this.#cameHalf && isLive(this.#cancelledHash))
+			return "it is not cancelled everywhere";
+		const due = this.#boosts.flatMap((boost) => boost.pendingCancels());
+		if (due.length > 0) return `a cancel is still due: ${due.join(", ")}`;
+		if (this.#options.way !== "not at all") return null;
+		const wanted = this.#log.includes("replaced") ? [REPLACEMENT.hash] : [TX.hash, REPLACEMENT.hash];
+		return this.#isAccepted && !wanted.some(isLive) ? "nobody has what was acknowledged" : null;
+	}
+
+	/** Requests that have not arrived, or whose answers are waited for. */
+	#open(): readonly Message[] {
+		return this.#messages.filter(
+			({ state, isGivenUp }) => state !== "over" && !(isGivenUp && state === "arrived"),
+		);
 	}
 
 	/** Logs a send of a transaction that the user has cancelled or replaced. */
@@ -155,15 +192,25 @@ export class World {
 				unusual.push({ name: `${name} is given up`, run: () => this.#giveUp(message) });
 		}
 		const awake = this.#boosts.findLast(({ isSuspended }) => !isSuspended);
-		const mayReplace = this.#options.way === "by hash, of its replacement" && !this.#hasReplaced;
+		const { way, isThorough = false } = this.#options;
+		const isReplaced = way === "by hash, of its replacement" || way === "not at all";
+		const mayReplace = isReplaced && !this.#hasReplaced;
+		const mayCancel = this.#cancels < MOST_CANCELS && way !== "not at all";
 		if (mayReplace && awake !== undefined)
 			usual.push({ name: `${awake.name} is asked to replace it`, run: () => this.#replace(awake) });
-		else if (this.#cancels < MOST_CANCELS && awake !== undefined)
+		else if (mayCancel && awake !== undefined)
 			usual.push({ name: `${awake.name} is asked to cancel`, run: () => this.#cancel(awake) });
-		if (this.#isRelayOut) usual.push({ name: "the relay is back", run: () => this.#relayReturns() });
+		for (const upstream of UPSTREAMS) {
+			if (this.#out.has(upstream))
+				usual.push({ name: `the ${upstream} is back`, run: () => this.#returns(upstream) });
+			else if (isThorough && !this.#wereOut.has(upstream))
+				unusual.push({ name: `the ${upstream} goes out`, run: () => this.#goesOut(upstream) });
+		}
 		if (this.#ticks < MOST_TICKS && awake !== undefined)
 			usual.push({ name: "a second passes", run: () => this.#tick() });
 		const [first, second] = this.#boosts;
+		if (isThorough && !this.#options.takesOver && !this.#hasRestarted && first !== undefined)
+			unusual.push({ name: "A is killed and starts again", run: () => this.#restart(first) });
 		if (this.#options.takesOver && first !== undefined) {
 			if (second === undefined)
 				unusual.push({ name: "B takes over, A is suspended", run: () => this.#takeOver(first) });
@@ -173,20 +220,24 @@ export class World {
 	}
 
 	async #start(name: string): Promise<Boost> {
-		const boost = await Boost.start(name, this, this.#options.takesOver ? this.#disk : null);
+		const boost = await Boost.start(
+			name,
+			this,
+			this.#options.takesOver ? this.#disk.open(name) : this.#ownDisk,
+		);
 		this.#boosts.push(boost);
 		return boost;
 	}
 
-	get isRelayOut(): boolean {
-		return this.#isRelayOut;
+	isOut(upstream: UpstreamName): boolean {
+		return this.#out.has(upstream);
 	}
 
 	/** A request of `by` to `to`; resolves as `end` says. */
 	request<T>(
 		by: Boost,
 		{ name, arrive }: Pick<Message, "name" | "arrive">,
-		outcomeOf: (answer: unknown, state: "answered" | "unanswered" | "unsent") => T,
+		outcomeOf: (answer: unknown, state: RequestEnd) => T,
 	): Promise<T> {
 		return new Promise((resolve) => {
 			const end: Message["end"] = (answer, state) => resolve(outcomeOf(answer, state));
@@ -202,6 +253,7 @@ export class World {
 	#arrive(message: Message): void {
 		message.state = "arrived";
 		this.#isHalfWritten = message.isHalfWritten;
+		this.#cameHalf ||= message.isHalfWritten;
 		void message.arrive().then((answer) => {
 			message.answer = answer;
 		});
@@ -240,14 +292,27 @@ export class World {
 		asked.then(
 			(isCancelled) => {
 				if (isCancelled) this.#log.push("true");
+				this.#isPromised ||= isCancelled;
 			},
-			() => {},
+			(thrown: Error) => {
+				this.#isPromised ||= thrown.message.endsWith(UNREACHED);
+			},
 		);
 	}
 
-	#relayReturns(): void {
-		this.#isRelayOut = false;
-		for (const boost of this.#boosts) if (!boost.isSuspended) boost.relayChanged();
+	#goesOut(upstream: UpstreamName): void {
+		this.#out.add(upstream);
+		this.#wereOut.add(upstream);
+		this.#healthChanged();
+	}
+
+	#returns(upstream: UpstreamName): void {
+		this.#out.delete(upstream);
+		this.#healthChanged();
+	}
+
+	#healthChanged(): void {
+		for (const boost of this.#boosts) if (!boost.isSuspended) boost.healthChanged();
 	}
 
 	#tick(): void {
@@ -260,6 +325,17 @@ export class World {
 		first.isSuspended = true;
 		for (const message of this.#messages) message.isHalfWritten ||= message.state === "made";
 		void this.#start("B").then((second) => second.takeOver(first.name));
+	}
+
+	/** Requests that have left still arrive, without an answer. */
+	#restart(killed: Boost): void {
+		this.#hasRestarted = true;
+		this.#boosts.splice(0);
+		for (const message of this.#messages) {
+			message.isGivenUp = true;
+			if (message.state === "made") message.state = "over";
+		}
+		void this.#start(killed.name).then((boost) => boost.healthChanged());
 	}
 
 	#resume(first: Boost): void {
@@ -334,162 +410,6 @@ export class World {
 	}
 }
 
-type CallOptions = Parameters<Upstream["call"]>[1];
-
 function addressOf(caller: Caller | null): string | null {
 	return caller === null || caller.origin !== null ? null : caller.address;
-}
-
-/** One boost instance. */
-class Boost {
-	readonly name: string;
-	readonly reconciler: Reconciler;
-	isSuspended = false;
-	readonly #rows: Rows;
-	readonly #submissions: Submissions;
-	readonly #cancels: Cancels;
-	readonly #clock: { monotonic(): number; advance(ms: number): Promise<void> };
-	readonly #changes: (() => void)[] = [];
-
-	private constructor(name: string, world: World, { journal, clock }: Awaited<ReturnType<typeof fixtureOn>>) {
-		this.name = name;
-		this.#clock = clock;
-		const { rows } = journal;
-		this.#rows = rows;
-		const upstreams = {
-			relay: new GatedUpstream("relay", null, world, this, this.#changes),
-			fallback: new GatedUpstream(
-				"fallback",
-				dialectOf("mevblocker", { hasStatusUrl: false }),
-				world,
-				this,
-				[],
-			),
-		};
-		const background = new Background({}, { log: silentLogger });
-		const reachesRelay = () => !world.isRelayOut;
-		const others: OtherBoosts =
-			rows.shared === null
-				? NO_OTHERS
-				: new Homes({ shared: rows.shared, rows, reachesRelay, clock, background, log: silentLogger });
-		const shared = { rows, upstreams, others, clock, log: silentLogger };
-		const chain = { batch: async () => [{ ok: true, result: "0x0" } as const] };
-		this.reconciler = new Reconciler(
-			{ budgetMs: BUDGET_MS, deadlineMs: 1_000, tickMs: 1_000 },
-			{ ...shared, chain, background },
-		);
-		const failover = new Failover({ budgetMs: BUDGET_MS }, shared);
-		const requests = { ...shared, failover, reconciler: this.reconciler };
-		this.#cancels = new Cancels({ ...requests, relayKnowsClient: () => true });
-		this.#submissions = new Submissions({
-			...{ ...requests, cancels: this.#cancels },
-			...{ chainId: () => 31_337n, fork: () => PRAGUE, traces: NO_TRACES },
-		});
-		this.reconciler.start();
-	}
-
-	/** `disk`: the database; null: its journal is its own. */
-	static async start(name: string, world: World, disk: SharedDisk | null): Promise<Boost> {
-		return new Boost(name, world, await fixtureOn(disk?.open(name) ?? new FakeDisk()));
-	}
-
-	async takeOver(from: string): Promise<void> {
-		const { shared } = this.#rows;
-		if (shared !== null) await shared.takeIn(await shared.accounts.takeOver([from]));
-	}
-
-	/** Whether it was a soft cancel. */
-	async submit(raw: Buffer): Promise<boolean> {
-		return (await this.#submissions.submit(raw, this.#request())).cancels;
-	}
-
-	cancel(hash: string): Promise<true> {
-		return this.#cancels.cancel(hash, this.#request());
-	}
-
-	relayChanged(): void {
-		for (const listener of this.#changes) listener();
-	}
-
-	/** Less than the time of a request, all seconds together. */
-	tick(): Promise<void> {
-		return this.#clock.advance(1_000);
-	}
-
-	#request(): RequestState {
-		return {
-			caller: {
-				address: CLIENT,
-				...{ signer: null, origin: null, via: null, signature: null, requestId: null },
-				life: { bytes: 0, onGone: () => {} },
-			},
-			...{ target: null, path: "noreverts", search: "softCancellations=true" },
-			until: this.#clock.monotonic() + BUDGET_MS,
-			routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
-		};
-	}
-}
-
-/** An upstream whose requests go through the world. */
-class GatedUpstream implements Upstream {
-	readonly name: UpstreamName;
-	readonly dialect: Dialect | null;
-	readonly breaker: Breaker;
-	readonly #world: World;
-	readonly #boost: Boost;
-
-	constructor(
-		name: UpstreamName,
-		dialect: Dialect | null,
-		world: World,
-		boost: Boost,
-		changes: (() => void)[],
-	) {
-		this.name = name;
-		this.dialect = dialect;
-		this.#world = world;
-		this.#boost = boost;
-		this.breaker = {
-			upstream: name,
-			get isUnavailable() {
-				return name === "relay" && world.isRelayOut;
-			},
-			onChange: (listener: () => void) => void changes.push(listener),
-		} as Breaker;
-	}
-
-	whyUnfit(): null {
-		return null;
-	}
-
-	async deliver(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
-		if (this.breaker.isUnavailable) return null;
-		const name = `${NAMES.get(tx.hash)} to the ${this.name}`;
-		const arrive = () => this.#world.submitted(this.name, tx, options);
-		return this.#world.request(this.#boost, { name, arrive }, (answer, state) =>
-			state === "answered"
-				? (answer as Delivery)
-				: { kind: "failed", fault: "timeout", sent: state === "unanswered" },
-		);
-	}
-
-	async call({ method, params }: RpcCall, options: CallOptions): Promise<RpcAnswer | null> {
-		const [first] = params as readonly [unknown];
-		if (method === "service_transactionStatuses") {
-			const hashes = first as readonly string[];
-			const result = hashes.map((hash) => ({ hash, stage: this.#world.stageAtRelay(hash) }));
-			return { ok: true, result };
-		}
-		if (method !== "eth_cancelTransaction") return null;
-		if (this.breaker.isUnavailable && options.anyway !== true) return null;
-		const arrive = () => this.#world.cancelled(this.name, String(first), options);
-		const request = { name: `cancel to the ${this.name}`, arrive };
-		return this.#world.request(this.#boost, request, (answer, state) =>
-			state === "answered" ? (answer as RpcAnswer) : null,
-		);
-	}
-
-	read = async () => null;
-	batch = async () => null;
-	statusPage = async () => null;
 }

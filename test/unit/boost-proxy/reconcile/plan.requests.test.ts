@@ -33,7 +33,7 @@ function submittedRow(n: number, changed: Partial<Row> = {}): Row {
 
 function askOf({ hash, from, nonce, path }: Row): SubmitAsk {
 	const tx = { hash, from, raw: Buffer.from([2]), path, search: "" };
-	return { tx, agreed: tx, nonce, before: NOWHERE, state: STATE };
+	return { tx, agreed: tx, nonce, state: STATE };
 }
 
 const out = (...names: readonly UpstreamName[]): UpstreamHealths => ({

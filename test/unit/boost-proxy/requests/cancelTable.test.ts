@@ -118,6 +118,8 @@ const ENDS: readonly (readonly [
 	fallback: Said | null,
 	who: Caller,
 	expected: CancelEnd,
+	/** As it was when both were asked; by default as it is. */
+	asked?: Row,
 ])[] = [
 	[LIVE, "done", null, "owner", ended("done")],
 	[LIVE, "stillWanted", null, "owner", ended("stillWanted")],
@@ -146,6 +148,8 @@ const ENDS: readonly (readonly [
 	[held("has", "hasAgain"), "done", "done", "owner", ended("unreached", "fallback")],
 	[held("absent", "hasAgain"), null, "rejected", "owner", ended("unreached", "fallback")],
 	[held("has", "hasLongSince"), "done", "done", "owner", ended("done")],
+	[BY_FALLBACK, null, "rejected", "owner", ended("unreached", "fallback"), held("absent", "given")],
+	[BY_FALLBACK, null, "done", "owner", ended("done"), held("absent", "given")],
 	[held("hasAgain", "absent"), "done", null, "owner", ended("done")],
 	[held("has", "has"), "rejected", "done", "owner", ended("done")],
 	[held("has", "has"), "rejected", "unsure", "owner", ended(VERDICT, "fallback")],
@@ -157,7 +161,7 @@ const ENDS: readonly (readonly [
 ];
 
 describe("the result of a cancel", () => {
-	for (const [row, relay, fallback, who, expected] of ENDS)
+	for (const [row, relay, fallback, who, expected, before = row] of ENDS)
 		it(`relay ${relay}, fallback ${fallback}, for a ${who}${row.ownersPending ? ", with others to tell" : ""}`, () => {
 			const outcomes = new Map<UpstreamName, CancelOutcome>();
 			if (relay !== null) outcomes.set("relay", outcome(relay));
@@ -166,6 +170,10 @@ describe("the result of a cancel", () => {
 				byRight: who !== "stranger",
 				bySender: who.startsWith("sender"),
 				isSoft: who.endsWith("softly"),
+				asked: new Map<UpstreamName, readonly Row[]>([
+					["relay", [before]],
+					["fallback", [before]],
+				]),
 				now: NOW.now,
 			};
 			assert.deepEqual(cancelEnd([row], outcomes, asked), expected);

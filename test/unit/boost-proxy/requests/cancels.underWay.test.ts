@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import type { Said } from "../wire.ts";
-import { BROKEN_OFF, hanging, scenario } from "./requestFixture.ts";
+import { refusal, type Said } from "../wire.ts";
+import { ACKNOWLEDGED, BROKEN_OFF, hanging, scenario } from "./requestFixture.ts";
 
 const YES: Said = { result: true };
 const GWEI = 1_000_000_000n;
@@ -48,3 +48,18 @@ scenario(
 		assert.deepEqual(fallback.hashes, []);
 	},
 );
+
+scenario("a cancel that overtakes its transaction at the fallback is repeated there", async (fixture) => {
+	const { relay, fallback, journal, submissions, cancels, request } = fixture;
+	relay.isUnavailable = true;
+	const begun = hanging(fallback);
+	const submitting = submissions.submit(ONE.raw, request());
+	const answer = await begun;
+	fallback.onCall = async () => {
+		answer(ACKNOWLEDGED);
+		await submitting;
+	};
+	fallback.answers = [refusal("not found")];
+	await assert.rejects(cancels.cancel(ONE.hash, request()), /cancels it there as soon as possible/);
+	assert.deepEqual(journal.justEnded(ONE.hash)?.cancelAt, ["fallback"]);
+});

@@ -1,0 +1,46 @@
+// An attempt that has left nothing at an upstream is undone, and nothing else is.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+	markAnswered,
+	markAsBefore,
+	markAsked,
+	markGiven,
+	markHeld,
+} from "../../../../boost-proxy/domain/deliveries.ts";
+import { ABSENT } from "../../../../boost-proxy/domain/deliveryState.ts";
+import { endRow, type Row } from "../../../../boost-proxy/domain/row.ts";
+import { rowOf, STATES } from "../reconcile/planFixture.ts";
+
+/** When the attempt began, and another one. */
+const [OWN, OTHER] = [1_000, 2_000];
+const BEGUN = markAsked(rowOf(1, { relay: ABSENT, fallback: ABSENT }), "fallback", OWN);
+
+const CASES: readonly (readonly [what: string, now: Row, presence: string, askedAt: number])[] = [
+	["nothing else", BEGUN, "absent", 0],
+	["another attempt has begun", markAsked(BEGUN, "fallback", OTHER), "unanswered", OTHER],
+	["another one was answered", markHeld(BEGUN, "fallback"), "has", 0],
+	[
+		"another one was answered, and a third one not",
+		markHeld(markGiven(BEGUN, "fallback", OTHER), "fallback"),
+		"has",
+		OTHER,
+	],
+	["its user has ended it", endRow(BEGUN, "cancelled", OWN, ["fallback"]), "unanswered", 0],
+];
+
+describe("an attempt has left nothing; in between:", () => {
+	for (const [what, row, presence, askedAt] of CASES)
+		it(what, () => {
+			const { at } = markAsBefore(row, "fallback", OWN, ABSENT);
+			assert.deepEqual([at.fallback.presence, at.fallback.askedAt], [presence, askedAt]);
+			assert.deepEqual(at.relay, ABSENT);
+		});
+});
+
+it("an answer settles the attempt that it belongs to", () => {
+	const row = rowOf(1, { relay: ABSENT, fallback: { ...STATES.has, askedAt: OTHER } });
+	assert.equal(markAnswered(row, "fallback", OTHER, OWN).at.fallback.askedAt, OWN);
+	assert.equal(markAnswered(row, "fallback", OWN, 0).at.fallback.askedAt, OTHER);
+});
