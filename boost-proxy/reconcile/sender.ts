@@ -378,7 +378,7 @@ export class Sender {
 		const options = { deadlineMs, caller, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);
 		const { name, dialect } = upstream;
-		// Our relay remembers it. What a fallback had is all that it gets only after an only attempt.
+		// Our relay remembers it. At a fallback only a single attempt can bring nothing more.
 		const isForGood = dialect === null || row.at[name].presence === "given";
 		if (answer?.ok === true && answer.result === true && isForGood) return true;
 		// An attempt without an answer may still bring it there, perhaps another boost instance's.

@@ -29,7 +29,7 @@ const CLIENT = "192.0.2.1";
 const BUDGET_MS = 10_000;
 
 export type CallOptions = Parameters<Upstream["call"]>[1];
-/** What becomes of a request: `unsent`: nothing of it has left. */
+/** The end of a request. `unsent`: nothing of it has left. */
 export type RequestEnd = "answered" | "unanswered" | "unsent";
 
 /** The way of requests to the upstreams, and the upstreams' work. */

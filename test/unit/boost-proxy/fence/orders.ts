@@ -49,7 +49,7 @@ export function describeOrders(deviations: number): void {
  * go out, too, and in the end nothing that was acknowledged is lost, and each cancel has arrived.
  */
 export function describeRandomOrders(count: number): void {
-	describe(`what users were told holds, in each of ${count} random orders`, () => {
+	describe(`answers to users hold, in each of ${count} random orders`, () => {
 		for (const options of worlds([...WAYS, "not at all"]))
 			it(placeOf(options), async (t) =>
 				assertKept(t, await exploreSome(count, runs({ ...options, isThorough: true }))),
