@@ -28,9 +28,19 @@ export interface Moment {
 	readonly epoch: number;
 }
 
-/** `by` acknowledged it. */
-export function markHeld(row: Row, by: UpstreamName): Row {
-	return isLive(row) ? withPresence(row, by, "has") : cancelIfEndedByUser(row, by);
+/** An attempt to bring a row to an upstream. */
+export interface Attempt {
+	readonly by: UpstreamName;
+	/** When it began, in ms since the epoch; no other attempt of the row has the same time. */
+	readonly askedAt: number;
+	/** The state there before it. */
+	readonly before: DeliveryState;
+}
+
+/** `by` acknowledged it. `attempt`: one that was answered by this. */
+export function markHeld(row: Row, by: UpstreamName, attempt: Attempt | null = null): Row {
+	if (!isLive(row)) return cancelIfEndedByUser(attempt === null ? row : markAnswered(row, attempt), by);
+	return withPresence(row, by, "has", attempt === null ? undefined : askedAtWithout(row, attempt));
 }
 
 /** A client's request sends it to `by`; `askedAt`: now, in ms since the epoch. */
@@ -45,24 +55,27 @@ export function markAsked(row: Row, by: UpstreamName, askedAt: number): Row {
 	return isLive(row) ? changeState(row, by, { presence: "unanswered", askedAt }) : row;
 }
 
-/**
- * The attempt that began at `askedAt` was answered. `before`: the `askedAt` before it. A later
- * attempt, also of another boost instance, may still arrive.
- */
-export function markAnswered(row: Row, by: UpstreamName, askedAt: number, before: number): Row {
-	return row.at[by].askedAt === askedAt ? changeState(row, by, { askedAt: before }) : row;
+/** The attempt was answered. A later one, also of another boost instance, may still arrive. */
+export function markAnswered(row: Row, attempt: Attempt): Row {
+	const askedAt = askedAtWithout(row, attempt);
+	return row.at[attempt.by].askedAt === askedAt ? row : changeState(row, attempt.by, { askedAt });
+}
+
+function askedAtWithout({ at }: Row, { by, askedAt, before }: Attempt): number {
+	return at[by].askedAt === askedAt ? before.askedAt : at[by].askedAt;
 }
 
 /**
- * The attempt that began at `askedAt` has left nothing there: the state is `before` again, unless
- * another attempt has begun since, or was answered.
+ * The attempt has left nothing there: the state is as before, unless another attempt has begun
+ * since, or was answered.
  */
-export function markAsBefore(row: Row, by: UpstreamName, askedAt: number, before: DeliveryState): Row {
+export function markAsBefore(row: Row, attempt: Attempt): Row {
+	const { by, askedAt, before } = attempt;
 	const { presence, replacementPending, askedAt: latest } = row.at[by];
 	const isUnanswered = presence === "given" || presence === "unanswered";
 	return isLive(row) && isUnanswered && latest === askedAt
 		? changeState(row, by, { ...before, replacementPending })
-		: markAnswered(row, by, askedAt, before.askedAt);
+		: markAnswered(row, attempt);
 }
 
 function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
@@ -121,7 +134,7 @@ export function markAbandoned(row: Row, by: UpstreamName): Row {
 }
 
 /** A new state there, except for what is pending and under way. */
-function withPresence(row: Row, by: UpstreamName, presence: Presence): Row {
-	const { replacementPending, askedAt } = row.at[by];
+function withPresence(row: Row, by: UpstreamName, presence: Presence, askedAt = row.at[by].askedAt): Row {
+	const { replacementPending } = row.at[by];
 	return changeState(row, by, { ...ABSENT, presence, replacementPending, askedAt });
 }

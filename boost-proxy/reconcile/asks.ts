@@ -3,6 +3,7 @@
 // row.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Attempt } from "../domain/deliveries.ts";
 import type { Sendable } from "../domain/ports.ts";
 import type { Delivery, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 import type { Row } from "../domain/row.ts";
@@ -21,6 +22,8 @@ export interface SubmitAsk {
 export interface Tried {
 	readonly by: UpstreamName;
 	readonly delivery: Delivery | null;
+	/** An acknowledged attempt, which ends with the request's own change of the row. */
+	readonly attempt?: Attempt;
 }
 
 /** The task to cancel transactions wherever they are. */

@@ -116,8 +116,7 @@ export class Reconciler {
 			const next = planSubmission(ask, came, known, this.#situation.health, time, nextNonce);
 			if (next === null) break;
 			if (next.kind === "submit") {
-				const delivery = await this.#sender.submit(next, ask);
-				came.push({ by: next.to, delivery });
+				came.push(await this.#sender.submit(next, ask));
 			} else if (nextNonce === undefined && this.#dependsOnNonce(next)) {
 				nextNonce = await this.#nextNonce(ask.tx.from, left * LOWER_PART);
 			} else await this.#send(next, known, left * LOWER_PART);

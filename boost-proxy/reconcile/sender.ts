@@ -10,6 +10,7 @@ import { NOT_CANCELLABLE, STILL_WANTED_REASON, standingCount } from "../../share
 import { withAgain } from "../../shared/submissionQuery.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
 import {
+	type Attempt,
 	delayRetry,
 	MAX_WAIT_MS,
 	markAnswered,
@@ -43,7 +44,7 @@ import {
 } from "../domain/request.ts";
 import { isHolder, isLive, type Row, setCancelPending, setReplacementPending } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
-import type { CancelAsk, CancelOutcome, SubmitAsk } from "./asks.ts";
+import type { CancelAsk, CancelOutcome, SubmitAsk, Tried } from "./asks.ts";
 import { type Cancel, type CancelNow, countsAsThere, type Send, type Submit } from "./plan.ts";
 import type { Situation } from "./situation.ts";
 
@@ -70,14 +71,6 @@ const BLOB_TYPE = 3;
 const CANCEL_METHOD = "eth_cancelTransaction";
 /** The meaning of a fallback's answer to a cancel other than true. */
 const NOT_CANCELLED = { code: -32000, message: NOT_CANCELLABLE };
-
-/** One attempt to bring a row to an upstream. */
-interface Attempt {
-	/** The row without the attempt, which has left nothing there. */
-	readonly undone: (row: Row) => Row;
-	/** Ends it, unless the upstream may have got it without an answer. */
-	end(delivery: Delivery | null): void;
-}
 
 export class Sender {
 	/** The total time of a request, in ms. */
@@ -112,7 +105,7 @@ export class Sender {
 		const attempt = await this.#claimed(row, to);
 		if (attempt === null) return;
 		const delivery = await upstream.deliver(sendable(row, raw, upstream), { deadlineMs, caller });
-		attempt.end(delivery);
+		this.#end(hash, attempt, delivery);
 		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
 			// The relay does not know the owners that have cancelled, so only the others count.
 			this.#dependencies.rows.changeLive(hash, (one) => ({
@@ -148,13 +141,13 @@ export class Sender {
 	 * Sends a client's transaction within its time. An acknowledgement also changes the row's owners
 	 * and siblings, so the request handles it.
 	 */
-	async submit({ to, others }: Submit, { tx, agreed, nonce, state }: SubmitAsk): Promise<Delivery | null> {
+	async submit({ to, others }: Submit, { tx, agreed, nonce, state }: SubmitAsk): Promise<Tried> {
 		const { rows, clock } = this.#dependencies;
 		const { caller, routing } = state;
 		const { hash } = tx;
-		const attempt = this.#attempt(hash, to, markGiven);
+		const attempt = this.#begin(hash, to, markGiven);
 		const claim = rows.claimed(hash);
-		if (claim !== "won") await this.#mustHave(claim, hash, attempt.undone);
+		if (claim !== "won") await this.#mustHave(claim, hash, attempt);
 		// The upstream verifies blobs first, which takes seconds.
 		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
 		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
@@ -163,25 +156,25 @@ export class Sender {
 		const ends = earlier.length === 0 ? undefined : ended("replaces", earlier);
 		const options = { deadlineMs, caller, routing, ends };
 		const delivery = await this.#upstream(to).deliver(to === "relay" ? tx : agreed, options);
-		attempt.end(delivery);
 		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
-		if (delivery?.kind === "acknowledged") return delivery;
+		if (delivery?.kind === "acknowledged") return { by: to, delivery, attempt };
+		this.#end(hash, attempt, delivery);
 		// Its user may have ended it in between. It must then be cancelled there.
 		if (delivery !== null && mayHave(delivery))
 			rows.change(hash, (row) => markGiven(row, to, row.at[to].askedAt));
-		return delivery;
+		return { by: to, delivery };
 	}
 
 	/**
 	 * Resolves when a client's transaction may be sent. Throws LostRaceError if another instance has
 	 * written its account, and UnknownElsewhereError if one may have.
 	 */
-	async #mustHave(claiming: Claim | Promise<Claim>, hash: string, undone: (row: Row) => Row): Promise<void> {
+	async #mustHave(claiming: Claim | Promise<Claim>, hash: string, attempt: Attempt): Promise<void> {
 		const { rows } = this.#dependencies;
 		const claim = await claiming;
 		if (this.#maySend(claim)) return;
 		if (claim === "lost") throw new LostRaceError();
-		rows.change(hash, undone);
+		rows.change(hash, (row) => markAsBefore(row, attempt));
 		throw new UnknownElsewhereError("this transaction");
 	}
 
@@ -192,40 +185,39 @@ export class Sender {
 	 */
 	async #claimed({ hash, at }: Row, to: UpstreamName): Promise<Attempt | null> {
 		const { rows } = this.#dependencies;
-		if (to === "relay" && isHolder(at.relay)) return this.#attempt(hash, to, markGiven);
-		const attempt = this.#attempt(hash, to, markAsked);
+		if (to === "relay" && isHolder(at.relay)) return this.#begin(hash, to, markGiven);
+		const attempt = this.#begin(hash, to, markAsked);
 		const claim = await rows.claimed(hash);
 		if (this.#maySend(claim)) return attempt;
 		if (claim === "failed")
-			rows.changeLive(hash, (one) => delayRetry(attempt.undone(one), to, this.#situation.time()));
+			rows.changeLive(hash, (one) => delayRetry(markAsBefore(one, attempt), to, this.#situation.time()));
 		return null;
 	}
 
 	/** Begins an attempt, by `begun`. */
-	#attempt(
+	#begin(
 		hash: string,
 		to: UpstreamName,
 		begun: (row: Row, to: UpstreamName, askedAt: number) => Row,
 	): Attempt {
 		const { rows, clock } = this.#dependencies;
-		let before = ABSENT;
-		let askedAt = 0;
+		const attempt = { by: to, askedAt: 0, before: ABSENT };
 		// Made again if another boost instance was faster: what it has done there is not undone.
 		rows.change(hash, (row) => {
-			before = row.at[to];
-			// Never the time of another attempt.
-			askedAt = Math.max(clock.now(), before.askedAt + 1);
-			return begun(row, to, askedAt);
+			attempt.before = row.at[to];
+			attempt.askedAt = Math.max(clock.now(), row.at[to].askedAt + 1);
+			return begun(row, to, attempt.askedAt);
 		});
-		const undone = (row: Row): Row => markAsBefore(row, to, askedAt, before);
-		const answered = (row: Row): Row => markAnswered(row, to, askedAt, before.askedAt);
-		return {
-			undone,
-			end: (delivery) => {
-				if (delivery === null || !mayHave(delivery))
-					rows.change(hash, delivery?.kind === "acknowledged" ? answered : undone);
-			},
-		};
+		return attempt;
+	}
+
+	/** Ends an attempt, unless the upstream may have got it without an answer. */
+	#end(hash: string, attempt: Attempt, delivery: Delivery | null): void {
+		if (delivery !== null && mayHave(delivery)) return;
+		const isAnswered = delivery?.kind === "acknowledged";
+		this.#dependencies.rows.change(hash, (row) =>
+			isAnswered ? markAnswered(row, attempt) : markAsBefore(row, attempt),
+		);
 	}
 
 	/** An instance that no other one was known beside carries on while the database fails. */

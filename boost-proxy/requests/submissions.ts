@@ -32,13 +32,7 @@ import { markHeld } from "../domain/deliveries.ts";
 import { mayArrive } from "../domain/deliveryState.ts";
 import { hasSubmitted, isRevivable, joinRow, ownersAnew, routeOf } from "../domain/owners.ts";
 import { LostRaceError, type OtherBoosts, UnknownElsewhereError, type Upstreams } from "../domain/ports.ts";
-import {
-	type BoostPath,
-	ownAddress,
-	type RequestState,
-	type Route,
-	type UpstreamName,
-} from "../domain/request.ts";
+import { type BoostPath, ownAddress, type RequestState, type Route } from "../domain/request.ts";
 import {
 	endRequest,
 	holdersOf,
@@ -334,7 +328,7 @@ export class Submissions {
 		});
 		const last = came.at(-1);
 		if (last?.delivery?.kind === "acknowledged") {
-			await this.#acknowledge(tx, siblings, last.by, opened === null ? owner : null);
+			await this.#acknowledge(tx, siblings, last, opened === null ? owner : null);
 			this.#report(state, hash, "acknowledged", { upstream: last.by });
 			return;
 		}
@@ -390,13 +384,13 @@ export class Submissions {
 	async #acknowledge(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
-		by: UpstreamName,
+		{ by, attempt }: Tried,
 		joins: Owner<BoostPath> | null,
 	): Promise<void> {
 		const { rows, log, clock } = this.#dependencies;
 		rows.change(tx.hash, (one) => {
 			const own = joins === null || !isLive(one) ? one : joinRow(one, joins, by);
-			const held = setReplacementPending(markHeld(own, by), by, false);
+			const held = setReplacementPending(markHeld(own, by, attempt), by, false);
 			return joins === null ? endRequest(held, true) : held;
 		});
 		const isContested = rows.live(tx.hash)?.requests !== 0;

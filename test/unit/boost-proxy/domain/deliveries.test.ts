@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
+	type Attempt,
 	markAnswered,
 	markAsBefore,
 	markAsked,
@@ -33,7 +34,7 @@ const CASES: readonly (readonly [what: string, now: Row, presence: string, asked
 describe("an attempt has left nothing; in between:", () => {
 	for (const [what, row, presence, askedAt] of CASES)
 		it(what, () => {
-			const { at } = markAsBefore(row, "fallback", OWN, ABSENT);
+			const { at } = markAsBefore(row, { by: "fallback", askedAt: OWN, before: ABSENT });
 			assert.deepEqual([at.fallback.presence, at.fallback.askedAt], [presence, askedAt]);
 			assert.deepEqual(at.relay, ABSENT);
 		});
@@ -41,6 +42,10 @@ describe("an attempt has left nothing; in between:", () => {
 
 it("an answer settles the attempt that it belongs to", () => {
 	const row = rowOf(1, { relay: ABSENT, fallback: { ...STATES.has, askedAt: OTHER } });
-	assert.equal(markAnswered(row, "fallback", OTHER, OWN).at.fallback.askedAt, OWN);
-	assert.equal(markAnswered(row, "fallback", OWN, 0).at.fallback.askedAt, OTHER);
+	const before = { ...ABSENT, askedAt: OWN };
+	const [latest, earlier] = [OTHER, OWN].map((askedAt) => ({ by: "fallback", askedAt, before }) as const);
+	for (const marked of [markAnswered, (one: Row, attempt: Attempt) => markHeld(one, "fallback", attempt)]) {
+		assert.equal(latest && marked(row, latest).at.fallback.askedAt, OWN);
+		assert.equal(earlier && marked(row, earlier).at.fallback.askedAt, OTHER);
+	}
 });
