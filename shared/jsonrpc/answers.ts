@@ -113,6 +113,9 @@ export const INTERNAL: WireError = {
 	data: undefined,
 };
 
+/** The same for one that did not answer in time. */
+export const LATE: WireError = { ...INTERNAL, message: "internal error: it took too long, try again" };
+
 /** The part of a thrown error that clients may see. Null for our own faults. */
 export function readError(thrown: unknown): WireError | null {
 	if (thrown instanceof RpcError) {

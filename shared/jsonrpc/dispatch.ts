@@ -1,7 +1,7 @@
 // Answers the body of a request by calling methods. Limits, deadlines, batches and errors work the
 // same for every method and every transport.
 
-import { type Clock, nextTurn, within } from "../clock.ts";
+import { type Clock, DeadlineError, nextTurn, within } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import {
 	batchAnswer,
@@ -9,6 +9,7 @@ import {
 	errorAnswer,
 	INTERNAL,
 	JsonPieces,
+	LATE,
 	longBatchAnswer,
 	okAnswer,
 	piecedAnswer,
@@ -325,7 +326,7 @@ class CallDispatcher<Context> {
 		}
 		if (error === null) log.error("call failed", { method: name, request, fault: safeError(thrown) });
 		onCall?.(name, error?.outcome ?? "internal", (this.#now() - begun) / 1000);
-		return answer ?? errorAnswer(id, INTERNAL);
+		return answer ?? errorAnswer(id, thrown instanceof DeadlineError ? LATE : INTERNAL);
 	}
 
 	/**

@@ -18,6 +18,7 @@ interface Answered {
 /** The result or error message of each entry of an answered batch. */
 const results = (body: readonly Answered[]) => body.map(({ result, error }) => result ?? error?.message);
 
+const LATE = "internal error: it took too long, try again";
 const NO_OBJECT = "invalid request: expected an object with jsonrpc, id, method and params";
 const NO_NAME = "invalid request: method: expected a name";
 const NO_ID = "invalid request: id: expected a string, a number or null";
@@ -268,9 +269,9 @@ test("a call that takes too long gets an error and is counted once; its batch is
 	const late = call("test_later", ["a"]);
 	const batch = send([entry(1, "test_later", "b"), entry(2, "test_echo", "too late")]);
 	await clock.advance(1_000);
-	assert.deepEqual((await late).body.error, { code: -32603, message: "internal error" });
+	assert.deepEqual((await late).body.error, { code: -32603, message: LATE });
 	assert.deepEqual(results((await batch).body), [
-		"internal error",
+		LATE,
 		"internal error: the batch took too long, this call was not made",
 	]);
 	script.release("a");
