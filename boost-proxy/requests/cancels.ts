@@ -56,7 +56,9 @@ const NOT_BELIEVED =
 	"the relay does not trust boost's client addresses and refuses their cancels; its operator must correct BOOST_SECRET or TRUST_PROXY";
 const NOT_ANSWERED = "the relay has not answered yet, and the journal does not have it";
 const NO_ANSWER = "the relay does not answer, and the journal does not have it";
-const UNWRITTEN = "the journal can't be written, so a restart could forget the cancel: cancel it again";
+/** The error of a cancel whose end is in memory only. */
+export const UNWRITTEN =
+	"the journal can't be written, so a restart could forget the cancel: cancel it again";
 /** The error of a cancel while an upstream that may have the transaction has not answered it. */
 export const UNREACHED =
 	"the upstream that has it does not answer; boost sends it to no other, and cancels it there as soon as possible";
@@ -190,7 +192,7 @@ export class Cancels {
 
 	/**
 	 * Cancels `siblings` by `tx`. It is sent only to upstreams that have them, in a form that is free
-	 * there, and is never kept.
+	 * there, and is never kept. Throws as {@link cancel} does, also if the end is not on disk.
 	 */
 	async soft(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): Promise<void> {
 		const { rows } = this.#dependencies;
@@ -207,6 +209,7 @@ export class Cancels {
 				await rows.written(hash);
 			}
 		}
+		if (!(await rows.written(tx.hash))) throw unavailable(UNWRITTEN);
 	}
 
 	/**
@@ -246,7 +249,8 @@ export class Cancels {
 				const isOwners = ask.byRight && !bySender;
 				change((one) => ({ ...one, bySender, owners: isOwners ? allTakenBack(one.owners) : one.owners }));
 				for (const one of siblings) rows.end(one, "cancelled", laterAt);
-				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
+				const written = await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
+				if (written.includes(false)) throw unavailable(UNWRITTEN);
 			}
 
 			if (answer === "cannot") throw cannotCancel(siblings, ask.tx);

@@ -46,7 +46,7 @@ import {
 import type { Tried } from "../reconcile/asks.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { Rows } from "../rows/rows.ts";
-import { type Cancels, UNREACHED } from "./cancels.ts";
+import { type Cancels, UNREACHED, UNWRITTEN } from "./cancels.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
 /** An accepted transaction. */
@@ -225,9 +225,10 @@ export class Submissions {
 			state.routing.answeredBy.add("journal");
 			// A repeated soft cancel, whose first request an upstream may not have answered.
 			const isSoftCancel = past.desired === "cancelled" && isSelfTransfer(tx);
-			if (isSoftCancel && isAnyCancelOpen(rows.pendingCancels(), tx)) {
+			const isOpen = isSoftCancel && isAnyCancelOpen(rows.pendingCancels(), tx);
+			if (isOpen || (isSoftCancel && !rows.isDurable)) {
 				this.#report(state, tx.hash, "unavailable");
-				throw unavailable(UNREACHED);
+				throw unavailable(isOpen ? UNREACHED : UNWRITTEN);
 			}
 			this.#report(state, tx.hash, "known");
 			return { tx, cancels: past.desired === "cancelled" };

@@ -163,6 +163,16 @@ scenario("a cancel whose end is not on disk is not true, and true once it is", a
 	assert.equal(await cancel(fixture), true);
 });
 
+scenario("nor is a soft cancel, repeated or not", async (fixture) => {
+	const { disk, clock } = fixture;
+	await held(fixture, "relay", SOFT);
+	disk.broken = true;
+	for (let i = 0; i < 2; i += 1) await assert.rejects(soft(fixture), /the journal can't be written/);
+	disk.broken = false;
+	await clock.advance(10_000);
+	assert.equal((await soft(fixture)).cancels, true);
+});
+
 scenario("the signed cancel of a page's transaction stays in the name of its client", async (fixture) => {
 	const { relay, journal, request } = fixture;
 	const { caller } = request();
