@@ -1,7 +1,7 @@
 // Changes of a row by what becomes of it at an upstream: attempts to send it there, their answers,
 // and the waits between them.
 
-import { ABSENT, type DeliveryState, type Presence } from "./deliveryState.ts";
+import { ABSENT, type DeliveryState, isUnanswered, mayArrive, type Presence } from "./deliveryState.ts";
 import { UPSTREAMS, type UpstreamName } from "./request.ts";
 import {
 	changeState,
@@ -71,11 +71,30 @@ function askedAtWithout({ at }: Row, { by, askedAt, before }: Attempt): number {
  */
 export function markAsBefore(row: Row, attempt: Attempt): Row {
 	const { by, askedAt, before } = attempt;
-	const { presence, replacementPending, askedAt: latest } = row.at[by];
-	const isUnanswered = presence === "given" || presence === "unanswered";
-	return isLive(row) && isUnanswered && latest === askedAt
-		? changeState(row, by, { ...before, replacementPending })
+	const state = row.at[by];
+	return isLive(row) && isUnanswered(state) && state.askedAt === askedAt
+		? changeState(row, by, { ...before, replacementPending: state.replacementPending })
 		: markAnswered(row, attempt);
+}
+
+/**
+ * Whether an earlier attempt may still bring one of `rows` to an upstream that has answered a
+ * cancel. Our relay remembers what it has cancelled. A fallback does not: only if it has cancelled
+ * by hash, an only attempt has come. `rows`: as they were when it was asked, and as they are now.
+ * `now`: ms since the epoch.
+ */
+export function mayStillCome(
+	rows: readonly Row[],
+	to: UpstreamName,
+	{
+		isCancelled,
+		isSoft,
+		now,
+	}: { readonly isCancelled: boolean; readonly isSoft: boolean; readonly now: number },
+): boolean {
+	if (to === "relay" && isCancelled) return false;
+	const hadIt = isCancelled && !isSoft;
+	return rows.some(({ at }) => mayArrive(at[to], now) && !(hadIt && at[to].presence === "given"));
 }
 
 function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {

@@ -18,7 +18,7 @@ export interface DeliveryState {
 	readonly presence: Presence;
 	/** When it may be sent there again, in monotonic ms. */
 	readonly retryAt: number;
-	/** The health epoch in which `retryAt` is valid; null: in all. See `Moment` of row.ts. */
+	/** The health epoch in which `retryAt` is valid; null: in all. See `Moment` of deliveries.ts. */
 	readonly epoch: number | null;
 	/** Failed deliveries in a row, in this epoch. */
 	readonly faults: number;
@@ -31,6 +31,11 @@ export interface DeliveryState {
 	readonly askedAt: number;
 	/** The user ended it. The upstream may have it and must still receive the cancel. */
 	readonly cancelPending: boolean;
+}
+
+/** Whether it was sent there, and no answer to that is known. */
+export function isUnanswered({ presence }: DeliveryState): boolean {
+	return presence === "given" || presence === "unanswered";
 }
 
 /** How long a request may be under way, in ms. */

@@ -11,7 +11,14 @@ import {
 } from "../../shared/kv/archive.ts";
 import type { Change } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
-import { ABSENT, type DeliveryState, PRESENCES, type Presence, statesAt } from "../domain/deliveryState.ts";
+import {
+	ABSENT,
+	type DeliveryState,
+	isUnanswered,
+	PRESENCES,
+	type Presence,
+	statesAt,
+} from "../domain/deliveryState.ts";
 import { onlyOwner } from "../domain/owners.ts";
 import { BOOST_PATHS, type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import {
@@ -101,7 +108,7 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.aliveUntil === row.aliveUntil &&
 		before.owners === row.owners &&
 		before.ownersPending === row.ownersPending &&
-		isFallbackUnsure(before) === isFallbackUnsure(row) &&
+		isUnanswered(before.at.fallback) === isUnanswered(row.at.fallback) &&
 		before.at.fallback.askedAt === row.at.fallback.askedAt &&
 		before.at.relay.askedAt >= row.at.relay.askedAt &&
 		isSameState(before.at.relay, row.at.relay) &&
@@ -116,12 +123,6 @@ function isSameState(one: DeliveryState, other: DeliveryState): boolean {
 		one.cancelPending === other.cancelPending &&
 		isHolder(one) === isHolder(other)
 	);
-}
-
-/** Whether the fallback may have a row, and has not answered. */
-function isFallbackUnsure({ at }: Row): boolean {
-	const { presence } = at.fallback;
-	return presence === "unanswered" || presence === "given";
 }
 
 /** A row as JSON bytes. */
@@ -200,7 +201,7 @@ function openOf(row: Row): StoredOpen {
 		request: row.requestId ?? undefined,
 		replacementsPendingAt: UPSTREAMS.filter((by) => row.at[by].replacementPending),
 		holders: holdersOf(row),
-		fallbackUnsure: isFallbackUnsure(row) ? true : undefined,
+		fallbackUnsure: isUnanswered(row.at.fallback) ? true : undefined,
 		unacknowledged: acknowledged ? undefined : true,
 		ownersPending: ownersPending ? true : undefined,
 		aliveUntil,

@@ -20,8 +20,9 @@ import {
 	markHeld,
 	markRejected,
 	markUnanswered,
+	mayStillCome,
 } from "../domain/deliveries.ts";
-import { ABSENT, mayArrive } from "../domain/deliveryState.ts";
+import { ABSENT } from "../domain/deliveryState.ts";
 import { isEndedBySome, markOwnersReported } from "../domain/owners.ts";
 import {
 	type Claim,
@@ -369,14 +370,12 @@ export class Sender {
 		const ends = hasEnded ? ended("cancels", [row]) : undefined;
 		const options = { deadlineMs, caller, path, ends };
 		const answer = await this.#callCancel(upstream, hash, options);
-		const { name, dialect } = upstream;
-		// Our relay remembers it. At a fallback only a single attempt can bring nothing more.
-		const isForGood = dialect === null || row.at[name].presence === "given";
-		if (answer?.ok === true && answer.result === true && isForGood) return true;
-		// An attempt without an answer may still bring it there, perhaps another boost instance's.
-		const now = this.#dependencies.clock.now();
-		const atAnyTime = [row, this.#dependencies.rows.get(hash) ?? row];
-		if (hasEnded && atAnyTime.some(({ at }) => mayArrive(at[name], now))) return false;
+		const { rows, clock } = this.#dependencies;
+		const isCancelled = answer?.ok === true && answer.result === true;
+		// Another boost instance may have sent it there, too.
+		const atAnyTime = [row, rows.get(hash) ?? row];
+		const came = { isCancelled, isSoft: false, now: clock.now() };
+		if (hasEnded && mayStillCome(atAnyTime, upstream.name, came)) return false;
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
 

@@ -3,7 +3,7 @@
 // answers. Pure functions.
 
 import { standingCount, withoutWish } from "../../shared/ownership.ts";
-import { mayArrive } from "../domain/deliveryState.ts";
+import { mayStillCome } from "../domain/deliveries.ts";
 import { isOwner } from "../domain/owners.ts";
 import {
 	type Caller,
@@ -13,7 +13,7 @@ import {
 	type WireVerdict,
 } from "../domain/request.ts";
 import { isCancelOpen, isHolder, isLive, type Row } from "../domain/row.ts";
-import type { CancelAsk, CancelOutcome, CancelOutcomes, CancelResult } from "../reconcile/asks.ts";
+import type { CancelAsk, CancelOutcomes, CancelResult } from "../reconcile/asks.ts";
 
 /** The facts that decide a cancel by hash. */
 export interface CancelFacts {
@@ -119,7 +119,7 @@ export function cancelEnd(
 		if (kind === "unreached" || kind === "unsure") return true;
 		// An attempt that has an answer now may have come after the cancel.
 		const atAnyTime = [...rows, ...(asked.get(name) ?? [])];
-		return mayCome(name, kind, atAnyTime, { isSoft, now });
+		return mayStillCome(atAnyTime, name, { isCancelled: kind === "done", isSoft, now });
 	};
 	// The relay may not know yet that the other owners have cancelled too.
 	const isLater = (name: UpstreamName): boolean =>
@@ -141,20 +141,4 @@ export function cancelEnd(
 		return byRight || isUnsure ? "unreached" : "holderIsOut";
 	};
 	return { abandonedBy: [], laterAt: hasEnded ? UPSTREAMS.filter(isLater) : null, answer: answered() };
-}
-
-/**
- * Whether an earlier attempt may still bring one of the rows to an upstream that has given an
- * answer of this kind. Our relay remembers what it has cancelled. A fallback does not: only if it
- * has cancelled by hash, an only attempt has come.
- */
-function mayCome(
-	name: UpstreamName,
-	kind: CancelOutcome["kind"],
-	rows: readonly Row[],
-	{ isSoft, now }: Pick<CancelNature, "isSoft" | "now">,
-): boolean {
-	if (name === "relay" && kind === "done") return false;
-	const hadIt = kind === "done" && !isSoft;
-	return rows.some(({ at }) => mayArrive(at[name], now) && !(hadIt && at[name].presence === "given"));
 }
