@@ -2,8 +2,14 @@
 // reconciler, rows and homes are real.
 
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type { Breaker, Dialect, Sendable, Upstream } from "../../../../boost-proxy/domain/ports.ts";
-import { NO_OTHERS, type OtherBoosts } from "../../../../boost-proxy/domain/ports.ts";
+import {
+	type Breaker,
+	type Dialect,
+	NO_OTHERS,
+	type OtherBoosts,
+	type Sendable,
+	type Upstream,
+} from "../../../../boost-proxy/domain/ports.ts";
 import {
 	type Delivery,
 	type RequestState,
@@ -130,11 +136,6 @@ export class Boost {
 
 	healthChanged(): void {
 		for (const listener of this.#changes) listener();
-	}
-
-	/** Less than the time of a request, all seconds together. */
-	tick(): Promise<void> {
-		return this.#clock.advance(1_000);
 	}
 
 	#request(): RequestState {

@@ -2,7 +2,7 @@
 
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
-export const OWNER = testAccount(0);
+const OWNER = testAccount(0);
 const GWEI = 1_000_000_000n;
 /** Its fees would replace the self-transfer. */
 export const TX = signedTransaction({

@@ -1,6 +1,6 @@
 // Two boost instances, the relay and a fallback, and the network between them. Each request leaves,
-// arrives, is answered or is given up when a test says so, and a process can be suspended between
-// any two of these. Boost's request handling and reconciler and the relay's pipeline are real.
+// arrives, is answered or is given up when a test says so, and a process can be suspended or killed
+// between any two of these. Boost and the relay's pipeline are real.
 
 import type { Sendable, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import {
@@ -25,6 +25,8 @@ const LIVE: readonly string[] = LIVE_STAGES;
 /** How many requests may be given up in a run, and how often the reconciler works. */
 const MOST_GIVEN_UP = 2;
 const MOST_TICKS = 3;
+/** All ticks together take less than the time of a request. */
+const TICK_MS = 1_000;
 /** Clients ask again when they get an error, and sometimes when they get none. */
 const MOST_CANCELS = 2;
 
@@ -233,7 +235,6 @@ export class World implements Network {
 		return this.#out.has(upstream);
 	}
 
-	/** A request of `by` to `to`; resolves as `end` says. */
 	request<T>(
 		by: Boost,
 		{ name, arrive }: Pick<Message, "name" | "arrive">,
@@ -317,7 +318,7 @@ export class World implements Network {
 
 	#tick(): void {
 		this.#ticks += 1;
-		for (const boost of this.#boosts) if (!boost.isSuspended) void boost.tick();
+		for (const boost of this.#boosts) if (!boost.isSuspended) void boost.advance(TICK_MS);
 	}
 
 	/** The other one takes over what was on disk. */
@@ -342,7 +343,6 @@ export class World implements Network {
 		first.isSuspended = false;
 	}
 
-	/** The relay's and the fallback's work. */
 	async submitted(
 		to: UpstreamName,
 		tx: Sendable,
