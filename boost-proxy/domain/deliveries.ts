@@ -46,13 +46,16 @@ export function markHeld(row: Row, by: UpstreamName, attempt: Attempt | null = n
 /** A client's request sends it to `by`; `askedAt`: now, in ms since the epoch. */
 export function markGiven(row: Row, by: UpstreamName, askedAt: number): Row {
 	if (!isLive(row)) return cancelIfEndedByUser(row, by);
-	if (isHolder(row.at[by])) return changeState(row, by, { askedAt });
-	return changeState(row, by, { presence: "given", retryAt: 0, epoch: null, askedAt });
+	const { attempts, askedAt: last } = row.at[by];
+	const begun = { askedAt, attempts: askedAt === last ? attempts : attempts + 1 };
+	if (isHolder(row.at[by])) return changeState(row, by, begun);
+	return changeState(row, by, { presence: "given", retryAt: 0, epoch: null, ...begun });
 }
 
 /** The reconciler is about to send it to `by`; `askedAt`: now, in ms since the epoch. */
 export function markAsked(row: Row, by: UpstreamName, askedAt: number): Row {
-	return isLive(row) ? changeState(row, by, { presence: "unanswered", askedAt }) : row;
+	const attempts = row.at[by].attempts + 1;
+	return isLive(row) ? changeState(row, by, { presence: "unanswered", askedAt, attempts }) : row;
 }
 
 /** The attempt was answered. A later one, also of another boost instance, may still arrive. */
@@ -72,29 +75,42 @@ function askedAtWithout({ at }: Row, { by, askedAt, before }: Attempt): number {
 export function markAsBefore(row: Row, attempt: Attempt): Row {
 	const { by, askedAt, before } = attempt;
 	const state = row.at[by];
+	const { replacementPending, attempts } = state;
 	return isLive(row) && isUnanswered(state) && state.askedAt === askedAt
-		? changeState(row, by, { ...before, replacementPending: state.replacementPending })
+		? changeState(row, by, { ...before, replacementPending, attempts })
 		: markAnswered(row, attempt);
 }
 
 /**
- * Whether an earlier attempt may still bring one of `rows` to an upstream that has answered a
- * cancel. Our relay remembers what it has cancelled. A fallback does not: only if it has cancelled
- * by hash, an only attempt has come. `rows`: as they were when it was asked, and as they are now.
- * `now`: ms since the epoch.
+ * Whether an attempt may bring one of `rows` to an upstream after its answer to a cancel, or has.
+ * Our relay remembers what it has cancelled. A fallback does not: only if it has cancelled by hash,
+ * an only attempt has come. `asked`: the rows as they were when it was asked. `now`: ms since the
+ * epoch.
  */
 export function mayStillCome(
 	rows: readonly Row[],
 	to: UpstreamName,
 	{
+		asked,
 		isCancelled,
 		isSoft,
 		now,
-	}: { readonly isCancelled: boolean; readonly isSoft: boolean; readonly now: number },
+	}: {
+		readonly asked: readonly Row[];
+		readonly isCancelled: boolean;
+		readonly isSoft: boolean;
+		readonly now: number;
+	},
 ): boolean {
 	if (to === "relay" && isCancelled) return false;
 	const hadIt = isCancelled && !isSoft;
-	return rows.some(({ at }) => mayArrive(at[to], now) && !(hadIt && at[to].presence === "given"));
+	// An attempt that has an answer now may have come after the cancel.
+	const isSince = ({ hash, at }: Row): boolean =>
+		rows.some((one) => one.hash === hash && one.at[to].attempts !== at[to].attempts);
+	return (
+		asked.some(isSince) ||
+		[...rows, ...asked].some(({ at }) => mayArrive(at[to], now) && !(hadIt && at[to].presence === "given"))
+	);
 }
 
 function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
@@ -148,12 +164,12 @@ export function markRejected(row: Row, by: UpstreamName, moment: Moment): Row {
 
 /** `by` has given it up or cancelled it. */
 export function markAbandoned(row: Row, by: UpstreamName): Row {
-	const { askedAt } = row.at[by];
-	return isLive(row) ? changeState(row, by, { ...ABSENT, presence: "abandoned", askedAt }) : row;
+	const { askedAt, attempts } = row.at[by];
+	return isLive(row) ? changeState(row, by, { ...ABSENT, presence: "abandoned", askedAt, attempts }) : row;
 }
 
 /** A new state there, except for what is pending and under way. */
 function withPresence(row: Row, by: UpstreamName, presence: Presence, askedAt = row.at[by].askedAt): Row {
-	const { replacementPending } = row.at[by];
-	return changeState(row, by, { ...ABSENT, presence, replacementPending, askedAt });
+	const { replacementPending, attempts } = row.at[by];
+	return changeState(row, by, { ...ABSENT, presence, replacementPending, askedAt, attempts });
 }

@@ -29,6 +29,8 @@ export interface DeliveryState {
 	 * arrive, whatever the answer to another attempt was.
 	 */
 	readonly askedAt: number;
+	/** How many attempts have begun, of all boost instances, answered or not. */
+	readonly attempts: number;
 	/** The user ended it. The upstream may have it and must still receive the cancel. */
 	readonly cancelPending: boolean;
 }
@@ -56,12 +58,13 @@ export const ABSENT: DeliveryState = Object.freeze({
 	faults: 0,
 	replacementPending: false,
 	askedAt: 0,
+	attempts: 0,
 	cancelPending: false,
 });
 
 // Most rows use one of these few states, which saves memory.
-const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has" });
-const GIVEN: DeliveryState = Object.freeze({ ...ABSENT, presence: "given" });
+const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has", attempts: 1 });
+const GIVEN: DeliveryState = Object.freeze({ ...ABSENT, presence: "given", attempts: 1 });
 const SHARED = [ABSENT, HAS, GIVEN];
 const SHARED_PAIRS: readonly DeliveryStates[] = [
 	{ relay: HAS, fallback: ABSENT },
@@ -79,7 +82,9 @@ export function statesAt(relay: DeliveryState, fallback: DeliveryState): Deliver
 function interned(one: DeliveryState): DeliveryState {
 	const { faults, epoch, replacementPending, askedAt, cancelPending } = one;
 	if (faults > 0 || epoch !== null || replacementPending || askedAt > 0 || cancelPending) return one;
-	return SHARED.find(({ presence, retryAt }) => presence === one.presence && retryAt === one.retryAt) ?? one;
+	const isSame = ({ presence, retryAt, attempts }: DeliveryState): boolean =>
+		presence === one.presence && retryAt === one.retryAt && attempts === one.attempts;
+	return SHARED.find(isSame) ?? one;
 }
 
 /** No upstream has it, or had it. */

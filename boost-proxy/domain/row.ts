@@ -364,8 +364,8 @@ export function stripRow(one: EndedOne): Row {
 	// Most rows have one owner, and only its address is needed. A web page's has none.
 	const [only] = owners;
 	const alone = owners.length === 1 ? (only?.address ?? null) : null;
-	const state = ({ presence, askedAt, cancelPending }: DeliveryState) => {
-		return { ...ABSENT, presence, askedAt, cancelPending };
+	const state = ({ presence, askedAt, attempts, cancelPending }: DeliveryState) => {
+		return { ...ABSENT, presence, askedAt, attempts, cancelPending };
 	};
 	// One literal: all rows then share a V8 hidden class. There may be hundreds of thousands.
 	return {

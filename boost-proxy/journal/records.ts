@@ -110,7 +110,6 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.ownersPending === row.ownersPending &&
 		isUnanswered(before.at.fallback) === isUnanswered(row.at.fallback) &&
 		before.at.fallback.askedAt === row.at.fallback.askedAt &&
-		before.at.relay.askedAt >= row.at.relay.askedAt &&
 		isSameState(before.at.relay, row.at.relay) &&
 		isSameState(before.at.fallback, row.at.fallback)
 	);
@@ -121,6 +120,7 @@ function isSameState(one: DeliveryState, other: DeliveryState): boolean {
 	return (
 		one.replacementPending === other.replacementPending &&
 		one.cancelPending === other.cancelPending &&
+		one.attempts === other.attempts &&
 		isHolder(one) === isHolder(other)
 	);
 }
@@ -179,11 +179,22 @@ function storedOf(row: Row): Stored {
 		address,
 		owners: isPlain(row) ? undefined : row.owners.map(storedOwner),
 		fallbackAskedAt: at.fallback.askedAt > 0 ? at.fallback.askedAt : undefined,
+		attempts: attemptsOf(row),
 		...(isLive(row) || keepsBytes(row) ? { open: openOf(row) } : { past: pastOf(row) }),
 	};
 	if (desired === "live") return both;
 	const signed = row.bySender ? true : undefined;
 	return { ...both, ending: desired, endedAt, cancelsPendingAt: cancelsPendingAt(row), signed };
+}
+
+/** Undefined: one at each upstream that has or may have it, as of most rows. */
+function attemptsOf({ at }: Row): Stored["attempts"] {
+	const isUsual = UPSTREAMS.every((by) => at[by].attempts === usualAttempts(at[by]));
+	return isUsual ? undefined : { relay: at.relay.attempts, fallback: at.fallback.attempts };
+}
+
+function usualAttempts(state: DeliveryState): number {
+	return isHolder(state) ? 1 : 0;
 }
 
 /** The stored fields of rows that ended and can't be reopened. */
@@ -247,6 +258,7 @@ interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly past?: StoredPast;
 	readonly owners?: readonly unknown[] | undefined;
 	readonly fallbackAskedAt?: number | undefined;
+	readonly attempts?: Readonly<Record<UpstreamName, number>> | undefined;
 	readonly signed?: true | undefined;
 	readonly open?: StoredOpen | undefined;
 	readonly ending?: Ending;
@@ -269,6 +281,7 @@ function isStored(read: unknown): read is Stored {
 		endedAt,
 		cancelsPendingAt: cancelsAt,
 		fallbackAskedAt,
+		attempts,
 	} = (read ?? {}) as Partial<Stored>;
 	const { search, receivedAt, aliveUntil, replacementsPendingAt, holders } = open ?? { ...NOT_OPEN, ...past };
 	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(cancelsAt);
@@ -277,6 +290,7 @@ function isStored(read: unknown): read is Stored {
 			(one) => typeof one === "string",
 		) &&
 		[receivedAt, aliveUntil, endedAt ?? 0, fallbackAskedAt ?? 0].every((one) => typeof one === "number") &&
+		(attempts === undefined || UPSTREAMS.every((by) => typeof attempts?.[by] === "number")) &&
 		BOOST_PATHS.some((one) => one === path) &&
 		UPSTREAMS.every((by) => PRESENCES.includes(past[by])) &&
 		[replacementsPendingAt, holders].every(areNames) &&
@@ -323,7 +337,7 @@ function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
 		requests: 0,
 		desired: ending,
 		endedAt,
-		at: statesOf(open ?? past, cancelsAt, fallbackAskedAt),
+		at: statesOf(open ?? past, { cancelsAt, fallbackAskedAt, attempts: read.attempts }),
 		version: 0,
 		notes: newNotes(0),
 	};
@@ -337,16 +351,25 @@ function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
  */
 function statesOf(
 	stored: StoredOpen | StoredPast,
-	cancelsAt: readonly UpstreamName[],
-	fallbackAskedAt: number,
+	{
+		cancelsAt,
+		fallbackAskedAt,
+		attempts,
+	}: Pick<Stored, "attempts"> & {
+		readonly cancelsAt: readonly UpstreamName[];
+		readonly fallbackAskedAt: number;
+	},
 ): Row["at"] {
-	const state = (by: UpstreamName): DeliveryState => ({
-		...ABSENT,
-		presence: "holders" in stored ? presenceIn(stored, by) : stored[by],
-		replacementPending: "holders" in stored && stored.replacementsPendingAt.includes(by),
-		askedAt: by === "fallback" ? fallbackAskedAt : 0,
-		cancelPending: cancelsAt.includes(by),
-	});
+	const state = (by: UpstreamName): DeliveryState => {
+		const one = {
+			...ABSENT,
+			presence: "holders" in stored ? presenceIn(stored, by) : stored[by],
+			replacementPending: "holders" in stored && stored.replacementsPendingAt.includes(by),
+			askedAt: by === "fallback" ? fallbackAskedAt : 0,
+			cancelPending: cancelsAt.includes(by),
+		};
+		return { ...one, attempts: attempts?.[by] ?? usualAttempts(one) };
+	};
 	return statesAt(state("relay"), state("fallback"));
 }
 

@@ -373,9 +373,8 @@ export class Sender {
 		const { rows, clock } = this.#dependencies;
 		const isCancelled = answer?.ok === true && answer.result === true;
 		// Another boost instance may have sent it there, too.
-		const atAnyTime = [row, rows.get(hash) ?? row];
-		const came = { isCancelled, isSoft: false, now: clock.now() };
-		if (hasEnded && mayStillCome(atAnyTime, upstream.name, came)) return false;
+		const came = { asked: [row], isCancelled, isSoft: false, now: clock.now() };
+		if (hasEnded && mayStillCome([rows.get(hash) ?? row], upstream.name, came)) return false;
 		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
 

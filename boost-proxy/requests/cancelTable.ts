@@ -117,9 +117,10 @@ export function cancelEnd(
 		const kind = outcomes.get(name)?.kind;
 		if (kind === undefined) return rows.some(({ at }) => isHolder(at[name]));
 		if (kind === "unreached" || kind === "unsure") return true;
-		// An attempt that has an answer now may have come after the cancel.
-		const atAnyTime = [...rows, ...(asked.get(name) ?? [])];
-		return mayStillCome(atAnyTime, name, { isCancelled: kind === "done", isSoft, now });
+		return mayStillCome(rows, name, {
+			asked: asked.get(name) ?? [],
+			...{ isCancelled: kind === "done", isSoft, now },
+		});
 	};
 	// The relay may not know yet that the other owners have cancelled too.
 	const isLater = (name: UpstreamName): boolean =>

@@ -385,7 +385,7 @@ export class Rows {
 			// Another boost instance may have sent it elsewhere meanwhile.
 			const isByUser = isEndedByUser({ desired: ending });
 			const isAsked = (by: UpstreamName) =>
-				before !== null && isHolder(before.at[by]) && before.at[by].askedAt === row?.at[by].askedAt;
+				before !== null && isHolder(before.at[by]) && before.at[by].attempts === row?.at[by].attempts;
 			const more = row === null || !isByUser ? [] : holdersOf(row).filter((by) => !isAsked(by));
 			return endRow(row ?? { ...one, id }, ending, endedAt, [...cancelAt, ...more]);
 		});

@@ -18,24 +18,34 @@ import { rowOf, STATES } from "../reconcile/planFixture.ts";
 const [OWN, OTHER] = [1_000, 2_000];
 const BEGUN = markAsked(rowOf(1, { relay: ABSENT, fallback: ABSENT }), "fallback", OWN);
 
-const CASES: readonly (readonly [what: string, now: Row, presence: string, askedAt: number])[] = [
-	["nothing else", BEGUN, "absent", 0],
-	["another attempt has begun", markAsked(BEGUN, "fallback", OTHER), "unanswered", OTHER],
-	["another one was answered", markHeld(BEGUN, "fallback"), "has", 0],
+const CASES: readonly (readonly [
+	what: string,
+	now: Row,
+	presence: string,
+	askedAt: number,
+	attempts: number,
+])[] = [
+	["nothing else", BEGUN, "absent", 0, 1],
+	["another attempt has begun", markAsked(BEGUN, "fallback", OTHER), "unanswered", OTHER, 2],
+	["another one was answered", markHeld(BEGUN, "fallback"), "has", 0, 1],
 	[
 		"another one was answered, and a third one not",
 		markHeld(markGiven(BEGUN, "fallback", OTHER), "fallback"),
 		"has",
 		OTHER,
+		2,
 	],
-	["its user has ended it", endRow(BEGUN, "cancelled", OWN, ["fallback"]), "unanswered", 0],
+	["its user has ended it", endRow(BEGUN, "cancelled", OWN, ["fallback"]), "unanswered", 0, 1],
 ];
 
 describe("an attempt has left nothing; in between:", () => {
-	for (const [what, row, presence, askedAt] of CASES)
+	for (const [what, row, presence, askedAt, attempts] of CASES)
 		it(what, () => {
 			const { at } = markAsBefore(row, { by: "fallback", askedAt: OWN, before: ABSENT });
-			assert.deepEqual([at.fallback.presence, at.fallback.askedAt], [presence, askedAt]);
+			assert.deepEqual(
+				[at.fallback.presence, at.fallback.askedAt, at.fallback.attempts],
+				[presence, askedAt, attempts],
+			);
 			assert.deepEqual(at.relay, ABSENT);
 		});
 });

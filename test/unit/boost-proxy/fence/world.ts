@@ -91,6 +91,9 @@ export class World implements Network {
 	#cancels = 0;
 	#hasReplaced = false;
 	#hasRestarted = false;
+	/** The instance that does not reach the database. */
+	#cutOff: string | null = null;
+	#hasBeenCutOff = false;
 	/** Whether the client got a success for the transaction. */
 	#isAccepted = false;
 	/** Whether its cancel has succeeded, or boost has promised to send it later. */
@@ -141,6 +144,7 @@ export class World implements Network {
 		if (this.#options.isThorough !== true) return null;
 		for (const boost of this.#boosts) boost.isSuspended = false;
 		for (const upstream of UPSTREAMS) this.#returns(upstream);
+		this.#cutOff = null;
 		for (let round = 0; round < 14; round += 1) {
 			await this.#quiet();
 			for (let [message] = this.#open(); message !== undefined; [message] = this.#open()) {
@@ -213,6 +217,13 @@ export class World implements Network {
 		const [first, second] = this.#boosts;
 		if (isThorough && !this.#options.takesOver && !this.#hasRestarted && first !== undefined)
 			unusual.push({ name: "A is killed and starts again", run: () => this.#restart(first) });
+		if (isThorough && this.#options.takesOver && awake !== undefined) {
+			const { name } = awake;
+			if (this.#cutOff !== null)
+				usual.push({ name: `${this.#cutOff}'s database is back`, run: () => this.#cut(null) });
+			else if (!this.#hasBeenCutOff)
+				unusual.push({ name: `${name}'s database is cut off`, run: () => this.#cut(name) });
+		}
 		if (this.#options.takesOver && first !== undefined) {
 			if (second === undefined)
 				unusual.push({ name: "B takes over, A is suspended", run: () => this.#takeOver(first) });
@@ -222,13 +233,28 @@ export class World implements Network {
 	}
 
 	async #start(name: string): Promise<Boost> {
-		const boost = await Boost.start(
-			name,
-			this,
-			this.#options.takesOver ? this.#disk.open(name) : this.#ownDisk,
-		);
+		const disk = this.#options.takesOver ? this.#sharedDisk(name) : this.#ownDisk;
+		const boost = await Boost.start(name, this, disk);
 		this.#boosts.push(boost);
 		return boost;
+	}
+
+	/** The database as an instance reaches it. */
+	#sharedDisk(name: string): ReturnType<SharedDisk["open"]> {
+		const store = this.#disk.open(name);
+		const { accounts } = store;
+		const orFail = <Args extends unknown[], Answer>(call: (...args: Args) => Promise<Answer>) => {
+			return async (...args: Args): Promise<Answer> => {
+				if (this.#cutOff === name) throw new Error("the database does not answer");
+				return call.apply(accounts, args);
+			};
+		};
+		accounts.load = orFail(accounts.load);
+		accounts.write = orFail(accounts.write);
+		accounts.isCurrent = orFail(accounts.isCurrent);
+		accounts.peek = orFail(accounts.peek);
+		accounts.ofHashes = orFail(accounts.ofHashes);
+		return store;
 	}
 
 	isOut(upstream: UpstreamName): boolean {
@@ -326,6 +352,11 @@ export class World implements Network {
 		first.isSuspended = true;
 		for (const message of this.#messages) message.isHalfWritten ||= message.state === "made";
 		void this.#start("B").then((second) => second.takeOver(first.name));
+	}
+
+	#cut(name: string | null): void {
+		this.#cutOff = name;
+		this.#hasBeenCutOff = true;
 	}
 
 	/** Requests that have left still arrive, without an answer. */

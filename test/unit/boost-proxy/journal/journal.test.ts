@@ -48,6 +48,7 @@ const state = (presence: DeliveryState["presence"], more: Partial<DeliveryState>
 		epoch: null,
 		faults: 0,
 		...{ replacementPending: false, askedAt: 0, cancelPending: false },
+		attempts: presence === "absent" ? 0 : 1,
 		...more,
 	},
 });
@@ -93,6 +94,10 @@ const STATES: Readonly<Record<string, Row>> = {
 	"one with an attempt without an answer": {
 		...LIVE,
 		at: { relay: state("absent"), fallback: state("has", { askedAt: 8 }) },
+	},
+	"one that was sent again": {
+		...LIVE,
+		at: { relay: state("has", { attempts: 2 }), fallback: state("absent", { attempts: 3 }) },
 	},
 	"an ended one with an attempt without an answer": endRow(
 		{ ...LIVE, at: { relay: state("absent"), fallback: state("has", { askedAt: 8 }) } },

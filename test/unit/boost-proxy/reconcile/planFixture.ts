@@ -20,6 +20,7 @@ export const HEALTHY: Readonly<Record<UpstreamName, UpstreamHealth>> = {
 	fallback: { ...WELL, isOurs: false },
 };
 
+const OPEN = { presence: "unanswered", askedAt: NOW.now, attempts: 1 } as const;
 const LATER = { retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
 /**
  * Every kind of delivery state. `due` and `later`: unanswered, and when it is sent again.
@@ -27,13 +28,13 @@ const LATER = { retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
  */
 export const STATES = {
 	absent: ABSENT,
-	given: { ...ABSENT, presence: "given", askedAt: NOW.now },
-	due: { ...ABSENT, presence: "unanswered", askedAt: NOW.now, retryAt: NOW.monotonic, epoch: NOW.epoch },
-	later: { ...ABSENT, presence: "unanswered", askedAt: NOW.now, ...LATER },
-	has: { ...ABSENT, presence: "has" },
-	lost: { ...ABSENT, presence: "lost" },
-	rejected: { ...ABSENT, presence: "rejected", ...LATER },
-	abandoned: { ...ABSENT, presence: "abandoned" },
+	given: { ...ABSENT, presence: "given", askedAt: NOW.now, attempts: 1 },
+	due: { ...ABSENT, ...OPEN, retryAt: NOW.monotonic, epoch: NOW.epoch },
+	later: { ...ABSENT, ...OPEN, ...LATER },
+	has: { ...ABSENT, presence: "has", attempts: 1 },
+	lost: { ...ABSENT, presence: "lost", attempts: 1 },
+	rejected: { ...ABSENT, presence: "rejected", attempts: 1, ...LATER },
+	abandoned: { ...ABSENT, presence: "abandoned", attempts: 1 },
 } as const satisfies Readonly<Record<string, DeliveryState>>;
 export type StateName = keyof typeof STATES;
 

@@ -24,6 +24,8 @@ const AT = {
 	hasAgain: { ...STATES.has, askedAt: NOW.now },
 	/** Another attempt had no answer, and can't arrive any more. */
 	hasLongSince: { ...STATES.has, askedAt: NOW.now - 31_000 },
+	/** One more attempt was answered. */
+	hasTwice: { ...STATES.has, attempts: STATES.has.attempts + 1 },
 };
 type State = keyof typeof AT;
 
@@ -150,6 +152,9 @@ const ENDS: readonly (readonly [
 	[held("has", "hasLongSince"), "done", "done", "owner", ended("done")],
 	[BY_FALLBACK, null, "rejected", "owner", ended("unreached", "fallback"), held("absent", "given")],
 	[BY_FALLBACK, null, "done", "owner", ended("done"), held("absent", "given")],
+	[held("absent", "hasTwice"), null, "done", "owner", ended("unreached", "fallback"), BY_FALLBACK],
+	[held("absent", "hasTwice"), null, "rejected", "owner", ended("unreached", "fallback"), BY_FALLBACK],
+	[held("hasTwice"), "done", null, "owner", ended("done"), LIVE],
 	[held("hasAgain", "absent"), "done", null, "owner", ended("done")],
 	[held("has", "has"), "rejected", "done", "owner", ended("done")],
 	[held("has", "has"), "rejected", "unsure", "owner", ended(VERDICT, "fallback")],
