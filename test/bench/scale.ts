@@ -39,7 +39,7 @@ const CROWDS = [
 	{ count: 10, news: 50, pauseMs: 20 },
 	{ count: 100, news: 50, pauseMs: 20 },
 	{ count: 1_000, news: 100, pauseMs: 50 },
-	{ count: 10_000, news: 10, pauseMs: 2_000 },
+	{ count: 10_000, news: 30, pauseMs: 500 },
 ] as const;
 /** The size at which as many are on the core at the same time. */
 const COMPARED = 1_000;
