@@ -183,9 +183,8 @@ export class Homes implements OtherBoosts {
 
 	async liveOf(from: string): Promise<readonly Row[]> {
 		const { rows, shared } = this.#dependencies;
-		const { accounts } = shared;
 		const found = await this.#ask(THIS_ACCOUNT, async () => {
-			return (await this.#isHere(from)) ? null : shared.liveIn(await accounts.peek(from));
+			return (await this.#isHere(from)) ? null : shared.stored(from);
 		});
 		return found ?? rows.liveOf(from);
 	}

@@ -167,10 +167,13 @@ export class SharedRows {
 		return { open: reader.rows(), settled };
 	}
 
-	/** The live rows in records of one account, by nonce and arrival. */
-	async liveIn(records: readonly StoreRecord[]): Promise<readonly Row[]> {
-		const { open } = await this.decoded(records);
-		return open.filter(isLive).sort(byNonce);
+	/** An account's live rows as the store has them, by nonce and arrival. */
+	async stored(from: string): Promise<readonly Row[]> {
+		const { accounts, clock, log } = this.#dependencies;
+		const reader = new RowReader(log);
+		for await (const page of accounts.pages(from))
+			await inSlices(page, clock, ({ key, value, bytes }) => reader.take(key, value, bytes));
+		return reader.rows().filter(isLive).sort(byNonce);
 	}
 
 	async #bring(from: string, hash: string, isCareful: boolean): Promise<void> {

@@ -106,8 +106,11 @@ export interface Accounts {
 	 * query.
 	 */
 	load(sender: string, keys?: readonly string[]): Promise<readonly StoreRecord[]>;
-	/** The same records, but the mark stays unknown. */
-	peek(sender: string): Promise<readonly StoreRecord[]>;
+	/**
+	 * The records of an account that have work left, page by page in the order of their keys. They
+	 * need not be of one moment, and the mark stays unknown.
+	 */
+	pages(sender: string): AsyncIterable<readonly StoreRecord[]>;
 	/**
 	 * Whether no other process has written the account since. All calls in one turn of the event loop
 	 * share one query.

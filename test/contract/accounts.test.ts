@@ -7,7 +7,7 @@ import { describe, it, type TestContext } from "node:test";
 import pg from "pg";
 import { systemClock } from "../../shared/clock.ts";
 import { enveloped } from "../../shared/kv/archive.ts";
-import { type Accounts, AccountTakenError, type Change } from "../../shared/kv/port.ts";
+import { type Accounts, AccountTakenError, type Change, type StoreRecord } from "../../shared/kv/port.ts";
 import { openAccounts } from "../../shared/kv/postgres/accounts.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { newDatabase } from "../support/engine.ts";
@@ -17,8 +17,10 @@ import { SharedDisk } from "../unit/boost-proxy/journal/sharedDisk.ts";
 
 const ONE = `0x${"ab".repeat(20)}`;
 const OTHER = `0x${"cd".repeat(20)}`;
+/** Records of an account that do not come all at once. */
+const MANY = 1_000;
 const hashOf = (n: number) => `0x${n.toString(16).padStart(64, "0")}`;
-const keyOf = (n: number) => `s/0000000${n}/${hashOf(n)}`;
+const keyOf = (n: number) => `s/${String(n).padStart(8, "0")}/${hashOf(n)}`;
 const endedKeyOf = (n: number) => `e/${hashOf(n)}`;
 
 const put = (n: number, text: string, sender = ONE): Change => {
@@ -28,7 +30,12 @@ const gone = (n: number): Change => ({ key: keyOf(n), value: null });
 const write = (by: Accounts, changes: readonly Change[], sender = ONE, absent: readonly string[] = []) =>
 	by.write({ sender, changes, absent });
 const textsOf = async (by: Accounts, sender = ONE) =>
-	(await by.peek(sender)).map(({ value }) => String(value)).sort();
+	(await storedBy(by, sender)).map(({ value }) => String(value)).sort();
+async function storedBy(by: Accounts, sender = ONE): Promise<readonly StoreRecord[]> {
+	const records: StoreRecord[] = [];
+	for await (const page of by.pages(sender)) records.push(...page);
+	return records;
+}
 
 interface Engine {
 	readonly name: string;
@@ -195,6 +202,23 @@ for (const engine of ENGINES) {
 			await write(a, [put(2, "late")]);
 			assert.deepEqual(await textsOf(b), ["a", "late"]);
 		});
+
+		it("all records of an account come in the order of their keys, and no one else's", async () => {
+			const { open } = await engine.start();
+			const [a, b] = [await open(), await open()];
+			for (const [sender, from] of [[ONE, 0] as const, [OTHER, MANY] as const]) {
+				await a.load(sender);
+				const changes = Array.from({ length: MANY }, (_, i) => put(from + i, "", sender));
+				await write(a, changes, sender);
+			}
+			const both = await Promise.all([storedBy(b), storedBy(b, OTHER)]);
+			const keys = Array.from({ length: 2 * MANY }, (_, i) => keyOf(i));
+			for (const [i, records] of both.entries())
+				assert.deepEqual(
+					records.map(({ key }) => key),
+					keys.slice(i * MANY, (i + 1) * MANY),
+				);
+		});
 	});
 }
 
@@ -247,7 +271,7 @@ it("PostgreSQL: of a transaction only the metadata is read, and its length", asy
 	const known = { text: "x".repeat(300) };
 	const value = enveloped(known, Buffer.alloc(100_000, 1));
 	await write(accounts, [{ key: `b/00000001/${hashOf(1)}`, value, sender: ONE }]);
-	for (const [found] of [await accounts.peek(ONE), await accounts.ofHashes([hashOf(1)], [])]) {
+	for (const [found] of [await storedBy(accounts), await accounts.ofHashes([hashOf(1)], [])]) {
 		assert.equal(found?.bytes, value.length);
 		assert.deepEqual(found?.value, value.subarray(0, value.length - 100_000));
 	}

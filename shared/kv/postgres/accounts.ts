@@ -46,6 +46,8 @@ const [KEPT, BEGUN] = ["10 days", "1 hour"];
 const MAX_MARKS = 100_000;
 /** How often a mark is read, if this process writes the account meanwhile. */
 const ASKED_AT_MOST = 4;
+/** Records of an account that are read at a time, since they are parsed in one turn. */
+const PAGE = 500;
 /** The mark of an account that does not exist. */
 const NONE = "0";
 
@@ -62,6 +64,11 @@ const LOAD = `SELECT a.sender, a.mark::text AS mark, a.home, s.key, ${HEAD} FROM
 		LEFT JOIN leeward_store s ON s.store = $1 AND s.sender = a.sender WHERE a.sender = ANY($2::text[])
 	UNION ALL SELECT NULL, NULL, NULL, s.key, ${HEAD} FROM leeward_store s
 		WHERE s.store = $1 AND s.key = ANY($3::text[]) ORDER BY key`;
+/** $2: accounts, $3: the key before the first one of each. */
+const PAGES = `SELECT t.look, page.* FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS t(sender, last, look)
+	CROSS JOIN LATERAL (SELECT s.key, ${HEAD} FROM leeward_store s
+		WHERE s.store = $1 AND s.sender = t.sender AND s.key > t.last ORDER BY s.key LIMIT ${PAGE}) AS page
+	ORDER BY t.look, page.key`;
 const MARKS = "SELECT sender, mark::text AS mark FROM leeward_account WHERE sender = ANY($1::text[])";
 const OF_HASHES = `SELECT s.key, ${HEAD} FROM leeward_store s
 		WHERE right(s.key, 66) = ANY($2::text[]) AND s.sender IS NOT NULL AND s.store = $1
@@ -175,6 +182,8 @@ class PostgresAccounts implements Accounts {
 	readonly #group: GroupCommit<AccountWrite>;
 	/** Look-ups by an account and keys, with spaces between them. */
 	readonly #loads = new GroupRead<Loaded>((looks) => this.#loadAll(looks));
+	/** Pages by an account and the key before the first one, with a space between them. */
+	readonly #pages = new GroupRead((looks) => this.#pagesOf(looks));
 	readonly #current = new GroupRead<string>(async (senders) => {
 		const rows = await this.#query("marks", MARKS, [senders]);
 		return new Map(rows.map(({ sender, mark }) => [String(sender), String(mark)]));
@@ -227,8 +236,12 @@ class PostgresAccounts implements Accounts {
 		return records;
 	}
 
-	async peek(sender: string): Promise<readonly StoreRecord[]> {
-		return ((await this.#loads.get(sender)) ?? NOTHING).records;
+	async *pages(sender: string): AsyncGenerator<readonly StoreRecord[]> {
+		for (let last: string | undefined = ""; last !== undefined; ) {
+			const page: readonly StoreRecord[] = (await this.#pages.get(`${sender} ${last}`)) ?? [];
+			yield page;
+			last = page.length < PAGE ? undefined : page.at(-1)?.key;
+		}
 	}
 
 	async isCurrent(sender: string): Promise<boolean> {
@@ -328,6 +341,15 @@ class PostgresAccounts implements Accounts {
 				return [looks[i] ?? "", { ...account, records: [...records, ...ended] }];
 			}),
 		);
+	}
+
+	async #pagesOf(looks: readonly string[]): Promise<ReadonlyMap<string, readonly StoreRecord[]>> {
+		const split = looks.map((look) => look.split(" "));
+		const [senders, lasts] = [0, 1].map((at) => split.map((parts) => parts[at]));
+		const rows = await this.#query("pages", PAGES, [this.#store, senders, lasts]);
+		const pages = new Map(looks.map((look) => [look, [] as StoreRecord[]]));
+		for (const row of rows) pages.get(looks[Number(row.look) - 1] ?? "")?.push(recordOf(row));
+		return pages;
 	}
 
 	/** Returns the error of each write whose account was taken. */

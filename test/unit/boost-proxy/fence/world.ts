@@ -252,7 +252,6 @@ export class World implements Network {
 		accounts.load = orFail(accounts.load);
 		accounts.write = orFail(accounts.write);
 		accounts.isCurrent = orFail(accounts.isCurrent);
-		accounts.peek = orFail(accounts.peek);
 		accounts.ofHashes = orFail(accounts.ofHashes);
 		return store;
 	}

@@ -83,8 +83,8 @@ class SharedDiskAccounts implements Accounts {
 		return this.#disk.recordsOf((key, by) => by === sender || keys.includes(key));
 	}
 
-	async peek(sender: string): Promise<readonly StoreRecord[]> {
-		return this.#disk.recordsOf((_, by) => by === sender);
+	async *pages(sender: string): AsyncGenerator<readonly StoreRecord[]> {
+		yield this.#disk.recordsOf((_, by) => by === sender);
 	}
 
 	async isCurrent(sender: string): Promise<boolean> {
