@@ -53,19 +53,13 @@ export interface EdgeDependencies {
 	readonly log: Logger;
 }
 
-/**
- * Work for subscribers and polled filters in one turn of the event loop, in ms: less than that for
- * requests.
- */
-const NOTIFYING_MS = 5;
-
 /** For transactions that the relay holds, these polls are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 /** Creates the modules, dependencies first. */
 export async function makeEdge(config: RelayConfig, dependencies: EdgeDependencies): Promise<EdgeModules> {
 	const { rules, node, readClient, lookup, registry, traces, coreOf, clock, log } = dependencies;
-	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
+	const turns = new EventLoopQueue({ clock });
 	const subscriptions = new SubscriptionHub({
 		...{ turns, log: log.child("subscriptions") },
 		onEmpty: (topic) => core.unfollow(topic),

@@ -68,8 +68,6 @@ interface Subscription {
 const MAX_SUBSCRIPTIONS = 16;
 /** Time between two reads of the chain, and two attempts to reach the relay, in ms. */
 const POLL_MS = 1_000;
-/** Work for subscribers per turn of the event loop, in ms: less than requests get. */
-const TURN_MS = 5;
 /** The maximum number of blocks that a subscription remembers. */
 const KEPT_HASHES = 128;
 const TRY_AGAIN_LATER = 1013;
@@ -99,7 +97,7 @@ export class Subscriptions {
 		this.#options = options;
 		this.#dependencies = dependencies;
 		this.#follower = new ChainFollower(dependencies);
-		this.#turns = new EventLoopQueue(dependencies, TURN_MS);
+		this.#turns = new EventLoopQueue(dependencies);
 	}
 
 	/** Stops polling. Subscriptions end with their connections. */

@@ -60,8 +60,6 @@ interface Builder {
 
 /** From so many bytes on, a body takes a millisecond to make and to hash. */
 const LARGE_BYTES = 32 * 1024;
-/** Work on large bodies in one turn of the event loop, in ms. */
-const LARGE_TURN_MS = 5;
 /** As many as may wait in a builder queue. */
 const KEPT_SIGNATURES = 100_000;
 
@@ -139,7 +137,7 @@ export class Fanout {
 		const { signingKey } = options;
 		this.#uuid = (name) => bundleUuid(name, signingKey);
 		this.#signatures = new BodySignatures({ key: signingKey, kept: KEPT_SIGNATURES }, dependencies);
-		this.#large = new EventLoopQueue(dependencies, LARGE_TURN_MS);
+		this.#large = new EventLoopQueue(dependencies);
 		this.#delivered = dependencies.delivered;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;

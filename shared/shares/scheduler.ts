@@ -3,7 +3,7 @@
 // over turns of the event loop.
 
 import TinyQueue from "tinyqueue";
-import type { Clock } from "../clock.ts";
+import { type Clock, SLICE_MS, settled } from "../clock.ts";
 
 /** Rejects a job that was dropped because the queue is full. */
 export class OverloadedError extends Error {
@@ -325,9 +325,6 @@ function earlier(a: ClientQueue, b: ClientQueue): number {
 	return a.tag - b.tag || a.seq - b.seq;
 }
 
-/** Default time for work in one turn of the event loop, in ms. The rest waits for the next turn. */
-const TURN_MS = 10;
-
 /** Work that may still be queued. */
 export interface QueuedWork {
 	/** Removes it from the queue. */
@@ -337,20 +334,20 @@ export interface QueuedWork {
 const NOTHING = (): void => {};
 const DONE: QueuedWork = { drop: NOTHING };
 
-/** Limits the work in one turn of the event loop. Work of one client runs in order. */
+/**
+ * Limits the work in one turn of the event loop. The rest waits for the next turn. Work of one
+ * client runs in order.
+ */
 export class EventLoopQueue {
 	readonly #clock: Pick<Clock, "monotonic">;
-	readonly #turnMs: number;
 	readonly #scheduler: FairScheduler;
 	/** When the first work of this turn began; null if none was run. */
 	#began: number | null = null;
 
-	/** `turnMs`: the work of one turn, in ms. */
-	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }, turnMs = TURN_MS) {
+	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }) {
 		this.#clock = dependencies.clock;
-		this.#turnMs = turnMs;
 		this.#scheduler = new FairScheduler({
-			concurrency: Number.POSITIVE_INFINITY,
+			concurrency: 1,
 			maxWaiting: Number.POSITIVE_INFINITY,
 			mayStart: () => this.#isTimeLeft(),
 		});
@@ -368,7 +365,11 @@ export class EventLoopQueue {
 			return DONE;
 		}
 		const scheduler = this.#scheduler;
-		const job = scheduler.enqueue({ client, cost: 1 }, async () => work());
+		const job = scheduler.enqueue({ client, cost: 1 }, () => {
+			work();
+			// The time of this turn includes all that follows from it at once.
+			return settled();
+		});
 		if (job === null) return DONE;
 		return {
 			drop() {
@@ -391,7 +392,7 @@ export class EventLoopQueue {
 	}
 
 	#isTimeLeft(): boolean {
-		return this.#began !== null && this.#clock.monotonic() - this.#began < this.#turnMs;
+		return this.#began !== null && this.#clock.monotonic() - this.#began < SLICE_MS;
 	}
 
 	#next(): void {

@@ -197,8 +197,8 @@ function queueFixture() {
 
 test("work beyond one turn of the event loop waits for the next, fairly by client", async () => {
 	const { run, done } = queueFixture();
-	for (let i = 1; i <= 6; i++) run(`a${i}`, 6);
-	run("b1", 6);
+	for (let i = 1; i <= 6; i++) run(`a${i}`, 3);
+	run("b1", 3);
 	await settled();
 	assert.deepEqual(done, ["a1", "a2"], "immediates may run in the turn that they are set in");
 	await settled();
@@ -206,6 +206,24 @@ test("work beyond one turn of the event loop waits for the next, fairly by clien
 	await settled();
 	await settled();
 	assert.deepEqual(done.slice(4), ["a4", "a5", "a6"]);
+});
+
+test("what follows from queued work at once uses up its turn too", async () => {
+	let ms = 0;
+	const done: string[] = [];
+	const turns = new EventLoopQueue({ clock: { monotonic: () => ms } });
+	const run = (name: string) =>
+		turns.run("a", async () => {
+			done.push(name);
+			await null;
+			ms += 6;
+		});
+	turns.run("a", () => (ms += 6));
+	for (const name of ["1", "2", "3"]) run(name);
+	for (let before = 0; before < 3; before = done.length) {
+		await settled();
+		assert.ok(done.length <= before + 1, done.join());
+	}
 });
 
 test("queued work may be dropped", async () => {
