@@ -122,7 +122,7 @@ export function settled(): Promise<void> {
 	return new Promise((resolve) => process.nextTick(resolve));
 }
 
-/** How long loops over many items may block the event loop before they yield, in ms. */
+/** How long loops over many items, and queued work, may block the event loop at a time, in ms. */
 export const SLICE_MS = 5;
 /** How long each of several loops may work in a turn that others have used up, in ms. */
 const LEAST_MS = 1;

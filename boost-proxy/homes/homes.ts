@@ -161,7 +161,7 @@ export class Homes implements OtherBoosts {
 			const ask = () => this.#lookups.find(hash, clientOf(address));
 			const records = await this.#ask(THIS_TRANSACTION, ask, () => {});
 			if (records === null) return own;
-			const { open, settled } = await shared.decoded(records);
+			const { open, settled } = await shared.decoded([records]);
 			return [...open.filter(isLive), ...open, ...settled][0] ?? null;
 		} catch (thrown) {
 			// Its own accounts are known to this instance.

@@ -309,7 +309,7 @@ function areNames(value: unknown): boolean {
 function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
 	if (!isStored(read)) throw new TypeError("not what was written");
 	const { from, nonce, fields, path, address, ending = "live", endedAt = 0 } = read;
-	const { cancelsPendingAt: cancelsAt = [], past = NO_PAST, fallbackAskedAt = 0 } = read;
+	const { past = NO_PAST } = read;
 	// Without its bytes an ended row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	const only =
@@ -337,7 +337,7 @@ function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
 		requests: 0,
 		desired: ending,
 		endedAt,
-		at: statesOf(open ?? past, { cancelsAt, fallbackAskedAt, attempts: read.attempts }),
+		at: statesOf(open ?? past, read),
 		version: 0,
 		notes: newNotes(0),
 	};
@@ -351,14 +351,7 @@ function rowOf({ id, hash }: RowKey, read: unknown, bytes: number): Row {
  */
 function statesOf(
 	stored: StoredOpen | StoredPast,
-	{
-		cancelsAt,
-		fallbackAskedAt,
-		attempts,
-	}: Pick<Stored, "attempts"> & {
-		readonly cancelsAt: readonly UpstreamName[];
-		readonly fallbackAskedAt: number;
-	},
+	{ cancelsPendingAt: cancelsAt = [], fallbackAskedAt = 0, attempts }: Stored,
 ): Row["at"] {
 	const state = (by: UpstreamName): DeliveryState => {
 		const one = {

@@ -152,28 +152,28 @@ export class SharedRows {
 		);
 	}
 
-	/** Rows in records of the store, in the order of their keys. Yields to other work in between. */
-	async decoded(records: readonly StoreRecord[]): Promise<FoundRows> {
+	/** Rows in pages of records, in the order of their keys. Yields to other work in between. */
+	async decoded(
+		pages: Iterable<readonly StoreRecord[]> | AsyncIterable<readonly StoreRecord[]>,
+	): Promise<FoundRows> {
 		const { clock, log } = this.#dependencies;
 		const reader = new RowReader(log);
 		const settled: Row[] = [];
-		await inSlices(records, clock, ({ key, value, bytes }) => {
-			if (!key.startsWith(ARCHIVED)) reader.take(key, value, bytes);
-			else {
-				const row = readArchived(hashIn(key), value, log);
-				if (row !== null) settled.push(row);
-			}
-		});
+		for await (const page of pages)
+			await inSlices(page, clock, ({ key, value, bytes }) => {
+				if (!key.startsWith(ARCHIVED)) reader.take(key, value, bytes);
+				else {
+					const row = readArchived(hashIn(key), value, log);
+					if (row !== null) settled.push(row);
+				}
+			});
 		return { open: reader.rows(), settled };
 	}
 
 	/** An account's live rows as the store has them, by nonce and arrival. */
 	async stored(from: string): Promise<readonly Row[]> {
-		const { accounts, clock, log } = this.#dependencies;
-		const reader = new RowReader(log);
-		for await (const page of accounts.pages(from))
-			await inSlices(page, clock, ({ key, value, bytes }) => reader.take(key, value, bytes));
-		return reader.rows().filter(isLive).sort(byNonce);
+		const { open } = await this.decoded(this.#dependencies.accounts.pages(from));
+		return open.filter(isLive).sort(byNonce);
 	}
 
 	async #bring(from: string, hash: string, isCareful: boolean): Promise<void> {
@@ -217,7 +217,7 @@ export class SharedRows {
 		};
 		try {
 			isMore();
-			do found = await this.decoded(await accounts.load(from, [...hashes].map(archivedKey)));
+			do found = await this.decoded([await accounts.load(from, [...hashes].map(archivedKey))]);
 			while (isMore());
 		} catch (thrown) {
 			journal.failed(from, thrown);

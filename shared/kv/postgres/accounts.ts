@@ -345,7 +345,8 @@ class PostgresAccounts implements Accounts {
 
 	async #pagesOf(looks: readonly string[]): Promise<ReadonlyMap<string, readonly StoreRecord[]>> {
 		const split = looks.map((look) => look.split(" "));
-		const [senders, lasts] = [0, 1].map((at) => split.map((parts) => parts[at]));
+		const senders = split.map(([sender]) => sender);
+		const lasts = split.map(([, last]) => last);
 		const rows = await this.#query("pages", PAGES, [this.#store, senders, lasts]);
 		const pages = new Map(looks.map((look) => [look, [] as StoreRecord[]]));
 		for (const row of rows) pages.get(looks[Number(row.look) - 1] ?? "")?.push(recordOf(row));
