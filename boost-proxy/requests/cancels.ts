@@ -21,6 +21,7 @@ import { onBehalfOf, ownAddress, type RequestState, relayStages, stagesCall } fr
 import {
 	beginRequest,
 	endRequest,
+	holdersOf,
 	isAnyCancelOpen,
 	isCancelOpen,
 	isHolder,
@@ -59,6 +60,9 @@ const NO_ANSWER = "the relay does not answer, and the journal does not have it";
 /** The error of a cancel whose end is in memory only. */
 export const UNWRITTEN =
 	"the journal can't be written, so a restart could forget the cancel: cancel it again";
+/** The error of a cancel after which an earlier transaction of its nonce may have ended, or not. */
+const MAY_HAVE_REPLACED =
+	"it is cancelled, but the relay does not answer whether it had replaced an earlier transaction: cancel it again";
 /** The error of a cancel while an upstream that may have the transaction has not answered it. */
 export const UNREACHED =
 	"the upstream that has it does not answer; boost sends it to no other, and cancels it there as soon as possible";
@@ -118,7 +122,7 @@ export class Cancels {
 		if (!isLive(row)) {
 			if (await this.#isMined(row, state)) throw notPending();
 			if (action === "cancelForAll") await this.#cancelForAll(row, state);
-			return this.#reached(row);
+			return this.#reached(row, state);
 		}
 		if (action === "takeBackWish" && (await this.#takesBackOne(row, state))) return true;
 		// The relay has ended it for all owners that it knew.
@@ -126,19 +130,40 @@ export class Cancels {
 		const bySender = caller.signer === row.from;
 		const byRight = action !== "askRelayFirst";
 		await this.#cancelEverywhere([row], { tx: null, byRight, asksRelay: bySender }, bySender, state);
-		return this.#reached(row);
+		return this.#reached(row, state);
 	}
 
 	/**
-	 * True once the end of a cancelled row is on disk, and no upstream has a cancel outstanding for
-	 * another transaction with its nonce, which it may have replaced. Throws RpcError `unavailable`
-	 * otherwise.
+	 * True once the end of a cancelled row is on disk, no upstream has a cancel outstanding for
+	 * another transaction with its nonce, which it may have replaced, and those that it has replaced
+	 * at the relay have ended too. Throws RpcError `unavailable` otherwise.
 	 */
-	async #reached(row: Row): Promise<true> {
+	async #reached(row: Row, state: RequestState): Promise<true> {
 		const { rows } = this.#dependencies;
 		if (!(await rows.written(row.hash))) throw unavailable(UNWRITTEN);
+		await this.#endReplaced(row, state);
 		if (isAnyCancelOpen(rows.pendingCancels(), row)) throw unavailable(UNREACHED);
 		return true;
+	}
+
+	/**
+	 * Ends the earlier transactions of its nonce that it has replaced at the relay, also those that
+	 * did not go there. The boost instance that got the relay's answer may have lost the database
+	 * before it could end them. Throws RpcError `unavailable` if the relay does not answer.
+	 */
+	async #endReplaced(row: Row, state: RequestState): Promise<void> {
+		const { rows } = this.#dependencies;
+		if (row.at.relay.attempts === 0) return;
+		for (const { hash, receivedAt } of rows.liveOf(row.from, row.nonce)) {
+			if (receivedAt > row.receivedAt) continue;
+			const stage = await this.#stageAtRelay({ hash }, state);
+			if (stage === undefined) throw unavailable(MAY_HAVE_REPLACED);
+			const now = rows.live(hash);
+			if (now === null || stage !== "REPLACED") continue;
+			const others = holdersOf(now).filter((name) => name !== "relay");
+			rows.end(now, "replaced", others);
+			if (!(await rows.written(hash))) throw unavailable(UNWRITTEN);
+		}
 	}
 
 	/**
@@ -335,7 +360,7 @@ export class Cancels {
 	}
 
 	/** Its stage at the relay: null if the relay has no record, undefined without an answer. */
-	async #stageAtRelay({ hash }: Row, state: RequestState): Promise<string | null | undefined> {
+	async #stageAtRelay({ hash }: Pick<Row, "hash">, state: RequestState): Promise<string | null | undefined> {
 		const { upstreams, failover } = this.#dependencies;
 		const { relay } = upstreams;
 		const { caller, routing } = state;

@@ -1,5 +1,6 @@
 // Properties of all orders of events with one unusual event, and of random orders: some thousands
-// of runs. One order with many unusual events that is easily broken has a test of its own.
+// of runs. Orders with many unusual events that are easily broken have tests of
+// their own.
 
 import { describeOrder, describeOrders, describeRandomOrders } from "./orders.ts";
 
@@ -22,5 +23,26 @@ describeOrder(
 		"A's cancel to the relay leaves",
 		"A's cancel to the relay arrives",
 		"A's replacement to the relay arrives",
+	],
+);
+
+describeOrder(
+	"an instance learns that the relay has replaced it, loses the database, and another one cancels",
+	{ way: "by hash, of its replacement", relayOut: false, takesOver: true, isThorough: true },
+	[
+		...["leaves", "arrives", "is answered"].map((step) => `A's transaction to the relay ${step}`),
+		"A is asked to replace it",
+		"A's replacement to the relay leaves",
+		"A's database is cut off",
+		"A's replacement to the relay arrives",
+		"B takes over, A is suspended",
+		"B is asked to cancel",
+		"B's cancel to the relay leaves",
+		"B's cancel to the relay arrives",
+		"A resumes",
+		"A's replacement to the relay is answered",
+		"B's cancel to the relay is answered",
+		"the relay goes out",
+		"a second passes",
 	],
 );

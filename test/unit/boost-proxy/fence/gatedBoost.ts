@@ -198,6 +198,7 @@ class GatedUpstream implements Upstream {
 	async call({ method, params }: RpcCall, options: CallOptions): Promise<RpcAnswer | null> {
 		const [first] = params as readonly [unknown];
 		if (method === "service_transactionStatuses") {
+			if (this.breaker.isUnavailable) return null;
 			const hashes = first as readonly string[];
 			const result = hashes.map((hash) => ({ hash, stage: this.#world.stageAtRelay(hash) }));
 			return { ok: true, result };

@@ -37,7 +37,9 @@ scenario(
 		const begun = hanging(relay);
 		const replacing = submissions.submit(REPLACEMENT.raw, request());
 		const answer = await begun;
-		relay.answers = [YES];
+		relay.answers = [YES, BROKEN_OFF];
+		await assert.rejects(cancels.cancel(REPLACEMENT.hash, request()), /whether it had replaced an earlier/);
+		relay.answers = [{ result: null }, { result: [{ hash: ONE.hash, stage: "BROADCAST" }] }];
 		assert.equal(await cancels.cancel(REPLACEMENT.hash, request()), true);
 		answer(BROKEN_OFF);
 		await assert.rejects(
@@ -48,6 +50,33 @@ scenario(
 		assert.deepEqual(fallback.hashes, []);
 	},
 );
+
+scenario("a repeated cancel does not depend on later transactions of its nonce", async (fixture) => {
+	const { relay, submissions, cancels, request } = fixture;
+	await submissions.submit(ONE.raw, request());
+	relay.answers = [YES];
+	await cancels.cancel(ONE.hash, request());
+	await fixture.clock.advance(1);
+	await submissions.submit(REPLACEMENT.raw, request());
+	assert.equal(await cancels.cancel(ONE.hash, request()), true);
+});
+
+scenario("a cancel ends what the relay has replaced, also if only the fallback had it", async (fixture) => {
+	const { relay, fallback, journal, submissions, cancels, request } = fixture;
+	relay.isUnavailable = true;
+	await submissions.submit(ONE.raw, request());
+	relay.isUnavailable = false;
+	fallback.isUnavailable = true;
+	const begun = hanging(relay);
+	const replacing = submissions.submit(REPLACEMENT.raw, request());
+	const answer = await begun;
+	relay.answers = [YES, { result: [{ hash: ONE.hash, stage: "REPLACED" }] }];
+	await assert.rejects(cancels.cancel(REPLACEMENT.hash, request()), /cancels it there as soon as possible/);
+	const { ending, cancelAt } = journal.justEnded(ONE.hash) ?? {};
+	assert.deepEqual([ending, cancelAt], ["replaced", ["fallback"]]);
+	answer(BROKEN_OFF);
+	await replacing;
+});
 
 scenario("a cancel that overtakes its transaction at the fallback is repeated there", async (fixture) => {
 	const { relay, fallback, journal, submissions, cancels, request } = fixture;
