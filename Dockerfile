@@ -1,11 +1,10 @@
-# What comes in: this folder as .dockerignore lets it through. What goes out: the image for container hosts, whose command
-# runs the pair behind one port (the Procfile has those of relay and boost alone), and with `--target dev` one that runs a
-# dev chain and its builder.
+# Builds the image for container hosts from the files that .dockerignore names. By default it runs relay and boost behind one
+# port; the Procfile has the commands of each alone. `--target dev` builds an image of a dev chain with its builder.
 
 FROM node:24-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# The native packages bring their binaries: no compiler is needed.
+# The native packages include their binaries, so no compiler is needed.
 RUN npm ci --omit=dev
 
 FROM node:24-slim AS dev
@@ -19,22 +18,22 @@ USER 1000:1000
 CMD ["node", "--import", "tsx", "test/devnet/chain.ts"]
 
 FROM node:24-slim
-# Without its cache tsx needs no folder that it may write to.
+# Without its cache, tsx needs no writable folder.
 ENV NODE_ENV=production TSX_DISABLE_CACHE=1 PORT=8080 DATA_DIR=/data
 WORKDIR /app
-# For the stores where no DATABASE_URL is set: mount a volume here then.
+# The stores are here unless DATABASE_URL is set: mount a volume.
 RUN mkdir --mode=0700 /data && chown 1000:1000 /data
 COPY --from=packages /app/node_modules ./node_modules
 COPY LICENSE package.json tsconfig.json ./
 COPY relay ./relay
 COPY boost-proxy ./boost-proxy
 COPY shared ./shared
-# The commit, for --version and /info. Behind all that is copied, which is kept where only this changes.
+# The commit, for --version and /info. It comes last, so that a new commit alone keeps the layers above.
 ARG SOURCE_VERSION
 ENV SOURCE_VERSION=${SOURCE_VERSION}
-# The image's user node, as a number: hosts can see then that it is not root.
+# The image's user `node`, as a number, so that hosts can verify that it is not root.
 USER 1000:1000
 EXPOSE 8080
-# Whether it is up, not whether it would serve: one that waits for another's store is well.
+# Checks that the process is up, not that it is ready: a process that waits for the store's lease is healthy.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "--max-semi-space-size=32", "--import", "tsx", "boost-proxy/pair.ts"]

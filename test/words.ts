@@ -20,16 +20,21 @@ const PATTERNS: Readonly<Record<string, RegExp>> = {
 	"is out, is well": /\b(?:is|are|was|were) (?:out|well)\b(?! of)/g,
 	"the one that": /\bthe ones? (?:that|who|which)\b/g,
 	"hears, is heard": /\bhears?\b|\b(?:is|been) heard\b/g,
+	"becomes of": /\b(?:becomes?|became|become) of\b/g,
+	whoever: /\bwhoever\b/gi,
 	"hands over": /\bhand(?:s|ed|ing)? over\b/g,
 	"a boost": /\b(?:a|another|two|other) boosts?\b(?! instance)/g,
 };
+
+const TEXT = /\.(?:[cm]?[jt]s|html|md|ya?ml|toml|cfg|service|css|py|sol|sql)$/;
 
 /** The text files that people read. */
 function* files(): Generator<string> {
 	for (const folder of ["relay", "boost-proxy", "shared", "docs", "test"])
 		for (const name of readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" }))
-			if (/\.(?:ts|js|html|md)$/.test(name) && !isExcused(name)) yield `${folder}/${name}`;
-	yield* ["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+			if (TEXT.test(name) && !isExcused(name)) yield `${folder}/${name}`;
+	for (const name of readdirSync(ROOT)) if (TEXT.test(name)) yield name;
+	yield* ["Dockerfile", ".dockerignore", ".env.example", ".ci/run", ".ci/commits"];
 }
 
 /** Other projects' files, this file, and a test that quotes a page's heading. */

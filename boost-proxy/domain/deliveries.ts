@@ -1,5 +1,5 @@
-// Changes of a row by what becomes of it at an upstream: attempts to send it there, their answers,
-// and the waits between them.
+// Changes of a row by its delivery to an upstream: attempts to send it there, their answers, and
+// the waits between them.
 
 import { ABSENT, type DeliveryState, isUnanswered, mayArrive, type Presence } from "./deliveryState.ts";
 import { UPSTREAMS, type UpstreamName } from "./request.ts";

@@ -1,5 +1,5 @@
-"""Watches the relay's feed and bids on each transaction: with a backrun that pays the block's builder by the contract of Payer.sol,
-and does nothing else. Yours would earn something first. Tells what becomes of its bids, and ends when one is in a block.
+"""Watches the relay's feed and bids on each transaction. The backrun only pays the block's builder, by the contract of Payer.sol.
+Yours would earn something first. Prints the outcomes of its bids, and ends when one is in a block.
 
     RELAY_WS_URL=ws://127.0.0.1:8080 PRIVATE_KEY=0x... PAYER=0x... python3 docs/examples/bid.py
 """
@@ -26,7 +26,7 @@ last_id = 0
 
 
 def receive():
-    """The next message; a notification is kept in `news`."""
+    """The next message. Keeps notifications in `news`."""
     message = json.loads(socket.recv())
     if "params" in message:
         news.append(message["params"]["result"])
@@ -47,7 +47,7 @@ def call(method, *params):
 
 
 def bid_on(target):
-    """Bids for the next block, and asks to be told what becomes of it."""
+    """Bids for the next block, and subscribes to the outcome."""
     head = call("eth_getBlockByNumber", "latest", False)
     backrun = account.sign_transaction(
         {

@@ -1,5 +1,5 @@
-// Watches the relay's feed and bids on each transaction: with a backrun that pays the block's builder by the contract of Payer.sol, and
-// does nothing else. Yours would earn something first. Tells what becomes of its bids, and ends when one is in a block.
+// Watches the relay's feed and bids on each transaction. The backrun only pays the block's builder, by the contract of Payer.sol.
+// Yours would earn something first. Prints the outcomes of its bids, and ends when one is in a block.
 //
 //     RELAY_WS_URL=ws://127.0.0.1:8080 PRIVATE_KEY=0x… PAYER=0x… node --import tsx docs/examples/bid.ts
 

@@ -1,4 +1,4 @@
-"""Sends a private transaction, and tells its life until it is in a block.
+"""Sends a private transaction, and prints its events until it is in a block.
 
     RELAY_URL=http://127.0.0.1:8080 PRIVATE_KEY=0x... python3 docs/examples/send.py
 """
@@ -32,7 +32,7 @@ signed = account.sign_transaction(
 tx_hash = w3.to_hex(w3.eth.send_raw_transaction(signed.raw_transaction))
 print(f"sent {tx_hash}", flush=True)
 
-# Each event is a line of JSON behind "data: ". A stream that breaks can be asked for again.
+# Each event is a line of JSON after "data: ". A broken stream can be requested again.
 headers = {"Accept": "text/event-stream"}
 with requests.get(f"{RELAY_URL}/tx/{tx_hash}/events", headers=headers, stream=True, timeout=60) as life:
     for line in life.iter_lines(chunk_size=1, decode_unicode=True):

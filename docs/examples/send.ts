@@ -1,4 +1,4 @@
-// Sends a private transaction, and tells its life until it is in a block.
+// Sends a private transaction, and prints its events until it is in a block.
 //
 //     RELAY_URL=http://127.0.0.1:8080 PRIVATE_KEY=0x… node --import tsx docs/examples/send.ts
 
@@ -15,7 +15,7 @@ const { hash } = await wallet.sendTransaction({ to: wallet.address, value: 1n })
 provider.destroy();
 process.stdout.write(`sent ${hash}\n`);
 
-// Each event is a line of JSON behind "data: ". A stream that breaks can be asked for again.
+// Each event is a line of JSON after "data: ". A broken stream can be requested again.
 const { body } = await fetch(`${RELAY_URL}/tx/${hash}/events`, { headers: { accept: "text/event-stream" } });
 if (body === null) throw new Error("the relay does not answer");
 const life = Readable.fromWeb(body);

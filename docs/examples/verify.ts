@@ -1,5 +1,5 @@
-// Checks what a relay promised about a transaction: the signatures of a receipt by `service_receipt`, and what the chain says of
-// it. The receipt, or the whole JSON-RPC answer with it, is in a file.
+// Checks a relay's promises about a transaction: the signatures of a receipt by `service_receipt`, and the chain. The receipt, or the
+// whole JSON-RPC answer with it, is in a file.
 //
 //     npm run verify -- receipt.json --rpc https://node.example --signer 0x…
 
@@ -17,7 +17,7 @@ export interface Verdict {
 }
 
 export interface VerifyOptions {
-	/** A node of the chain, by http. Without it nothing is said about the chain. */
+	/** A node of the chain, by http. Without it the chain is not checked. */
 	readonly rpc?: string | undefined;
 	/** `receiptSigner` of the relay's GET /info. Without it the signature proves only that the signer has a key. */
 	readonly signer?: string | undefined;

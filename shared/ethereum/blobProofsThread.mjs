@@ -1,17 +1,17 @@
-// The thread of blobProofs.ts: checks the KZG proofs of one blob after another, and computes cell proofs. It first says whether it
-// has the library (the package that `workerData` names), whose setup takes two seconds. It is JavaScript, so that the thread needs
-// no compiler.
+// The thread of blobProofs.ts: checks the KZG proofs of one blob after another, and computes cell proofs. First it reports whether
+// it has the library (the package named by `workerData`), which takes two seconds to load. It is JavaScript, so that the thread
+// needs no compiler.
 
 import { createRequire } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 
 const CELLS = Array.from({ length: 128 }, (_, cell) => cell);
 
-/** Null where there is no binary of the library for this machine. */
+/** Null if the library has no binary for this machine. */
 function load() {
 	try {
 		const { DasContextJs } = createRequire(import.meta.url)(workerData);
-		// With its tables it computes in two thirds of the time, for 100 MB more.
+		// Its tables would save a third of the time, but take 100 MB.
 		return DasContextJs.create({ usePrecomp: false });
 	} catch {
 		return null;
@@ -26,7 +26,7 @@ parentPort.on("message", ({ blob, commitment, proofs, convert }) => {
 	parentPort.postMessage(answer(blob, commitment, proofs, convert));
 });
 
-/** One proof is for the whole blob (EIP-4844), 128 are for its cells (EIP-7594). `convert`: the cell proofs are wanted. */
+/** One proof is for the whole blob (EIP-4844), 128 are for its cells (EIP-7594). `convert`: whether to compute the cell proofs. */
 function answer(blob, commitment, proofs, convert) {
 	try {
 		if (proofs.length > 1) {
@@ -36,7 +36,7 @@ function answer(blob, commitment, proofs, convert) {
 		if (!kzg.verifyBlobKzgProof(blob, commitment, proofs[0])) return { valid: false };
 		return convert ? { valid: true, cellProofs: kzg.computeCellsAndKzgProofs(blob).proofs } : { valid: true };
 	} catch {
-		// What is no number of the field or no point of the curve.
+		// Not an element of the field, or not a point of the curve.
 		return { valid: false };
 	}
 }

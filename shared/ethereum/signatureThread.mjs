@@ -1,5 +1,5 @@
-// The thread of signatureWork.ts, which says what the bytes are: takes batches of questions, and gives back the answers in their
-// order. It is JavaScript, so that it needs no compiler.
+// The thread of signatureWork.ts, which documents the format: receives batches of inputs, and returns the outputs in their order.
+// It is JavaScript, so that the thread needs no compiler.
 
 import { parentPort, workerData } from "node:worker_threads";
 import createKeccakHash from "keccak";
@@ -7,7 +7,7 @@ import secp256k1 from "secp256k1";
 
 const { INPUT_BYTES, OUTPUT_BYTES, SIGN } = workerData;
 
-/** Made once: see keccak256 of signatures.ts. */
+/** Created once: see keccak256 of signatures.ts. */
 const hasher = createKeccakHash("keccak256");
 
 parentPort.on("message", (inputs) => {
@@ -19,7 +19,7 @@ parentPort.on("message", (inputs) => {
 		if (input[0] === SIGN) sign(input, output);
 		else recover(input, output);
 	}
-	// Keys may be among them.
+	// They may contain private keys.
 	inputs.fill(0);
 	parentPort.postMessage(outputs, [outputs.buffer]);
 });
@@ -30,7 +30,7 @@ function sign(input, output) {
 	output.set(signature, 1);
 }
 
-/** The first byte stays 0 where there is no such signature. */
+/** The first byte stays 0 if the signature is invalid. */
 function recover(input, output) {
 	try {
 		const key = secp256k1.ecdsaRecover(input.subarray(33, 97), input[0], input.subarray(1, 33), false);

@@ -48,7 +48,7 @@ export async function salvageStore(folder: string, pair: EntryPair | null, now: 
 	const { damaged, read, of } = await salvage(folder, now, prepare).finally(unlock);
 	if (damaged === null) return `the store in ${folder} is whole: ${read} entries, nothing is changed`;
 	const lost = of === null ? "an unknown number is lost" : `${Math.max(0, of - read)} are lost`;
-	return `${read} entries are kept, ${lost}, and ${aside} are set aside, since what became of them can't be read; the damaged file is ${damaged}`;
+	return `${read} entries are kept, ${lost}, and ${aside} are set aside, since their outcomes can't be read; the damaged file is ${damaged}`;
 }
 
 /**

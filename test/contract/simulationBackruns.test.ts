@@ -106,7 +106,7 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 		let block: BlockContext;
 		let user: Wallet;
 		let searcher: Wallet;
-		/** An account whose code hands its ether to whoever calls it. */
+		/** An account whose code pays its ether to the caller. */
 		let drained: Wallet;
 		let poor: Wallet;
 		let counted: Wallet;

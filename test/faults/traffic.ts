@@ -1,12 +1,12 @@
-// Sends steady traffic of real signed transactions, as wallets do, with now and then one that must
-// be refused, and records what became of each. It judges nothing: invariants.ts does.
+// Sends steady traffic of real signed transactions, as wallets do, with an occasional one that must
+// be refused, and records each outcome. invariants.ts checks them.
 
 import { type Dispatcher, Pool, request } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TestAccount } from "../support/txFactory.ts";
 
-/** Transactions that must be refused, whoever is asked. */
+/** Transactions that every process must refuse. */
 export const REFUSABLE = ["badRlp", "poor", "wrongChain"] as const;
 export type SentKind = "sound" | (typeof REFUSABLE)[number];
 

@@ -1,8 +1,8 @@
-// What comes in: the modules that node asks for (https://nodejs.org/docs/latest-v20.x/api/module.html#hooks). What goes
-// out: JavaScript for those in TypeScript, by esbuild, kept by the hash of its source, so that only the first process
-// that needs a file compiles it. It checks no types, and finds files by their whole name only. What processes begin with
-// is put together with all that it imports, packages too: to load hundreds of files takes each process twice as long. So are
-// the packages of hundreds of files that the tests themselves import: two of them took a process three seconds.
+// Module hooks (https://nodejs.org/docs/latest-v20.x/api/module.html#hooks) that compile TypeScript with esbuild. The result is
+// cached by the hash of the source, so that only the first process that needs a file compiles it. Types are not checked, and
+// imports must have full file names. The entry points of processes are bundled with all that they import, packages included,
+// since loading hundreds of files takes twice as long. So are packages of hundreds of files that the tests import: loading two
+// of them took three seconds.
 
 import { createHash } from "node:crypto";
 import {
@@ -21,29 +21,29 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = new URL("../../", import.meta.url);
 const CACHE = new URL("node_modules/.cache/leeward/", ROOT);
-/** What was kept longer ago is removed when more is put together: each change of a source keeps 13 MB more. */
+/** Files older than this are deleted before a new bundle is written: each change of a source adds 13 MB. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 const OPTIONS = { loader: "ts", format: "esm", target: "node20", sourcemap: "inline" };
 const PRODUCT = ["relay", "boost-proxy", "shared"];
-/** What processes begin with, and the folders of all that these import. */
+/** The entry points of processes, and the folders that they import from. */
 const ENTRIES = new Map([
 	[urlOf("relay/main.ts"), PRODUCT],
 	[urlOf("boost-proxy/main.ts"), PRODUCT],
 	[urlOf("test/devnet/main.ts"), [...PRODUCT, "test/devnet", "test/support"]],
 ]);
-/** Packages of hundreds of files each. They share what they have in common, such as a package that two of them import. */
+/** Packages of hundreds of files each. Their bundles share common parts, such as a package that two of them import. */
 const PACKAGES = [...["ethers", "viem", "viem/accounts", "viem/chains", "web3"], ...["undici", "zod"]];
 const START = new URL("start.mjs", import.meta.url).href;
-/** Around what processes begin with. */
+/** The code around a bundled entry point. */
 const FUNCTION = ['(async (require, importMetaUrl) => { "use strict";', "})"];
-/** Those that load native code from files beside them. */
+/** Packages that load native code from their own folder. */
 const NATIVE = ["lmdb", "secp256k1", "keccak"];
 const BUNDLED = {
 	...{ bundle: true, external: [...NATIVE, "pg-native"], platform: "node", format: "esm", target: "node20" },
 	outExtension: { ".js": ".mjs" },
-	// Without a source map, which each process would read at its start: a stack names functions, and lines of the whole.
+	// Without a source map, which each process would read at its start. Stacks show functions, and lines of the bundle.
 	...{ write: false, outdir: fileURLToPath(CACHE), logLevel: "error" },
-	// What packages in CommonJS expect to be there.
+	// Packages in CommonJS expect these to exist.
 	banner: {
 		js: `import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url), __filename = "", __dirname = "";`,
 	},
@@ -51,11 +51,11 @@ const BUNDLED = {
 
 const WHOLE = {
 	...{ ...BUNDLED, banner: {}, define: { "import.meta.url": "importMetaUrl" } },
-	// A function that V8 compiled in an earlier process can import nothing: what packages import later is required.
+	// A function from V8's code cache can't import modules, so dynamic imports become `require`.
 	supported: { "dynamic-import": false },
 };
 
-/** Of {@link PACKAGES}; once they are known. */
+/** Caches of {@link packagePlace}. */
 let lock = null;
 let packages = null;
 const PACKED = { ...BUNDLED, splitting: true };
@@ -69,7 +69,7 @@ export async function resolve(specifier, context, next) {
 }
 
 export async function load(url, context, next) {
-	// One file may be loaded more than once, by a query of its own.
+	// A file may be loaded several times, with different queries.
 	const [place] = url.split("?");
 	if (!url.startsWith("file:") || !place.endsWith(".ts")) return next(url, context);
 	const path = fileURLToPath(place);
@@ -81,7 +81,7 @@ function isOurs(url) {
 	return url?.split("?")[0].endsWith(".ts") ?? false;
 }
 
-/** Where the package is, put together with all that it imports. The others are put together with it. */
+/** The URL of a package's bundle. All packages are bundled at once. */
 async function packageUrl(specifier) {
 	if (!existsSync(packagePlace(specifier))) await bundlePackages();
 	return packagePlace(specifier).href;
@@ -102,7 +102,7 @@ async function bundlePackages() {
 				kind === "entry-point" ? { path, namespace: "own" } : undefined,
 			);
 			building.onLoad({ filter: /.*/, namespace: "own" }, async ({ path }) => {
-				// Of a package in CommonJS esbuild does not know the names.
+				// esbuild does not know the names that a package in CommonJS exports.
 				const names = Object.keys(await import(path)).filter((name) => /^\w+$/.test(name));
 				return { contents: `export { ${names} } from "${path}";`, resolveDir: fileURLToPath(ROOT) };
 			});
@@ -112,7 +112,7 @@ async function bundlePackages() {
 	const outdir = fileURLToPath(new URL(".", packagePlace(PACKAGES[0])));
 	mkdirSync(outdir, { recursive: true });
 	const { outputFiles } = await build({ ...PACKED, outdir, entryPoints, plugins: [own] });
-	// Last the packages themselves, by numbers: they name what they have in common.
+	// The packages' own files, named by numbers, come last: they import the common parts.
 	const isPackage = ({ path }) => Number(/^\d+\.mjs$/.test(basename(path)));
 	for (const { path, text } of outputFiles.sort((a, b) => isPackage(a) - isPackage(b)))
 		write(pathToFileURL(path), text);
@@ -125,8 +125,8 @@ async function file(path) {
 }
 
 /**
- * Runs the file with all that it imports, see start.mjs. The others are put together with it: who starts one will start them,
- * too.
+ * Code that runs a bundled entry point, see start.mjs. Missing bundles of the other entry points are built at the same time, since
+ * they will be needed too.
  */
 async function entry(place) {
 	const kept = keptEntry(place);
@@ -151,7 +151,7 @@ async function compiled(path, source) {
 	return (await transform(source, { ...OPTIONS, sourcefile: path })).code;
 }
 
-/** Keeps each with all that it imports. Ours still know where they are. */
+/** Bundles entry points with all that they import. Our own modules keep their `import.meta.url`. */
 async function bundle(places) {
 	const { build } = await import("esbuild");
 	const ownPlaces = {
@@ -161,7 +161,7 @@ async function bundle(places) {
 				const own = JSON.stringify(pathToFileURL(file).href);
 				return { loader: "ts", contents: readFileSync(file, "utf8").replaceAll("import.meta.url", own) };
 			});
-			// A function has no imports.
+			// A function can't contain import statements.
 			building.onResolve({ filter: /.*/ }, ({ path, kind }) =>
 				kind === "import-statement" && isOutside(path) ? { path, namespace: "outside" } : undefined,
 			);
@@ -195,7 +195,7 @@ function removeOld() {
 	}
 }
 
-/** All that may be in a bundle, by name, size and time: each process asks, and to read all of it would take longer. */
+/** Names, sizes and times of all files that a bundle may contain. Reading their contents in each process would take longer. */
 function allSources(folders) {
 	const names = folders.flatMap((folder) =>
 		readdirSync(new URL(folder, ROOT), { recursive: true })
@@ -214,7 +214,7 @@ function write(place, code) {
 	const draft = new URL(`${process.pid}.draft`, CACHE);
 	mkdirSync(CACHE, { recursive: true });
 	writeFileSync(draft, code);
-	// Others read and write it at the same time.
+	// Other processes read and write it at the same time.
 	renameSync(draft, place);
 	return code;
 }

@@ -1,5 +1,5 @@
-// Runs what a process begins with, put together by hooks.mjs as one function, with what V8 compiled of it in an earlier process:
-// to compile it takes a third of a relay's start.
+// Runs an entry point that hooks.mjs has bundled as one function, with V8's code cache of an earlier process: compiling takes a third
+// of a relay's start.
 
 import { createHash } from "node:crypto";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -7,12 +7,12 @@ import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { Script } from "node:vm";
 
-/** What is compiled is kept when so much time has passed, in ms: by then the functions of a start have been compiled. */
+/** When the code cache is written, in ms after the start: by then the functions of a start are compiled. */
 const KEEP_MS = 2_000;
 
-/** Runs the function in the file `path`, and waits for it. */
+/** Runs the function in the file `path` and waits for its end. */
 export async function start(path) {
-	// V8 takes it only with the flags that it was compiled with.
+	// V8 accepts a code cache only with the same flags.
 	const flags = createHash("sha256")
 		.update(`${process.version} ${process.execArgv} ${process.env.NODE_OPTIONS}`)
 		.digest("hex")
@@ -35,12 +35,12 @@ function read(path) {
 	}
 }
 
-/** A process that may not write, as in a test of a full disk, keeps nothing. */
+/** Does nothing if the process can't write, as in a test of a full disk. */
 function write(path, data) {
 	const draft = `${path}.${process.pid}`;
 	try {
 		writeFileSync(draft, data);
-		// Others read and write it at the same time.
+		// Other processes read and write it at the same time.
 		renameSync(draft, path);
 	} catch {
 		rmSync(draft, { force: true });

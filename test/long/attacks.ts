@@ -188,7 +188,7 @@ async function heavyBids(fixture: AttackFixture): Promise<Record<string, unknown
 }
 
 let shownAccounts = 0;
-/** Large transactions that whoever subscribed is shown. */
+/** Large transactions that are disclosed to all subscribers. */
 async function shown(fixture: AttackFixture): Promise<Record<string, unknown>> {
 	shownAccounts += 2;
 	const accounts = 9_500_000 + shownAccounts;

@@ -1,7 +1,7 @@
-"""Flashbots' library for Python, unmodified, driven by a test: `library.py RELAY_URL KEY`.
+"""Flashbots' unmodified library for Python, driven by a test: `library.py RELAY_URL KEY`.
 
-Each line of standard input is a list, the name of a function of `w3.flashbots` and its arguments; each line of output is what it
-returned, or {"thrown": ...}. KEY signs the requests, as it does for any user of the library.
+Each line of standard input is a list: the name of a function of `w3.flashbots`, and its arguments. Each line of output is its
+result, or {"thrown": ...}. KEY signs the requests.
 """
 
 import json
@@ -18,7 +18,7 @@ flashbot(w3, Account.from_key(key), url)
 
 
 def as_library(argument):
-    """Lists are bundles: raw transactions, and dicts of one each."""
+    """Lists are bundles of raw transactions, or of dicts with one each."""
     if not isinstance(argument, list):
         return argument
     return [
@@ -31,6 +31,6 @@ for line in sys.stdin:
     name, *arguments = json.loads(line)
     try:
         answer = getattr(w3.flashbots, name)(*map(as_library, arguments))
-    except Exception as thrown:  # What its user would see.
+    except Exception as thrown:  # The error as a user sees it.
         answer = {"thrown": f"{type(thrown).__name__}: {thrown}"}
     print(Web3.to_json(answer), flush=True)

@@ -1,6 +1,6 @@
-"""A wallet on web3.py, unmodified, driven by a test: `wallet.py URL KEY CONTRACT REVERTER`. Goes through what docs/wallets.md says was run
-through each library, and prints what it got as JSON. CONTRACT emits an event, REVERTER
-reverts; blocks come while it waits.
+"""A wallet on unmodified web3.py, driven by a test: `wallet.py URL KEY CONTRACT REVERTER`. Runs the steps of docs/wallets.md that
+every library was tested with, and prints the results as JSON. CONTRACT emits an event, REVERTER reverts. Blocks arrive
+meanwhile.
 """
 
 import json
@@ -18,7 +18,7 @@ contract = Web3.to_checksum_address(contract)
 
 
 def send(**fields):
-    """Signs and sends a transaction; fills in what the library would."""
+    """Signs and sends a transaction. Fills in fields as the library would."""
     base = w3.eth.get_block("latest").baseFeePerGas
     tip = fields.pop("tip", w3.to_wei(1, "gwei"))
     whole = {
@@ -34,13 +34,13 @@ def send(**fields):
     if "gas" not in whole:
         whole["gas"] = w3.eth.estimate_gas({"from": account.address, "to": whole["to"], "value": whole["value"]})
     signed = account.sign_transaction(whole)
-    # web3.py 6 and 8 name it differently.
+    # Its name differs between web3.py 6 and 8.
     raw = signed.raw_transaction if hasattr(signed, "raw_transaction") else signed.rawTransaction
     return w3.eth.send_raw_transaction(raw)
 
 
 def polled(log_filter):
-    """What a filter has, polled as programs do: it may come a moment after the receipt."""
+    """A filter's entries, polled as programs do: they may arrive a moment after the receipt."""
     until = time.monotonic() + 20
     entries = []
     while not entries and time.monotonic() < until:
@@ -67,7 +67,7 @@ told["logs"] = len(w3.eth.get_logs({"address": contract, "fromBlock": called.blo
 told["filters"] = [len(polled(blocks)) > 0, len(polled(logs))]
 
 nonce = w3.eth.get_transaction_count(account.address, "pending")
-# It fails, so no block has it before it is replaced.
+# It fails, so no block contains it before it is replaced.
 replaced = send(to=Web3.to_checksum_address(reverter), gas=100_000, nonce=nonce)
 replacing = send(value=2, nonce=nonce, tip=w3.to_wei(30, "gwei"))
 told["replacement"] = [w3.eth.wait_for_transaction_receipt(replacing, timeout=40).status, replaced != replacing]

@@ -1,5 +1,5 @@
-// Compares what became of acknowledged transactions with the chain as it is at the end, for tests
-// in which nodes disagree on the way.
+// Compares the outcomes of acknowledged transactions with the final chain, for tests in which nodes
+// disagree on the way.
 
 import type { DevChain } from "../devnet/devChain.ts";
 import type { BoostClient } from "./boostFixture.ts";

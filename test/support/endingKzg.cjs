@@ -1,2 +1,2 @@
-// In place of the KZG library: a thread that uses it ends, as one does that gets no memory.
+// Replaces the KZG library: a thread that uses it ends, like a thread that gets no memory.
 exports.DasContextJs = { create: () => ({ verifyBlobKzgProof: () => process.exit(1) }) };

@@ -1,5 +1,5 @@
-// Runs the examples of docs/examples on a whole system: gives each what it waits for, and returns
-// what became of it.
+// Runs the examples of docs/examples on a whole system: gives each example what it waits for, and
+// returns how it ended.
 
 import { compileFolder } from "../devnet/compileContracts.ts";
 import { type BiddingFixture, bidder, signedBy } from "./biddingFixture.ts";

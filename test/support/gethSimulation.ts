@@ -1,5 +1,5 @@
-// Simulations on go-ethereum, real or recorded, and what really becomes of the simulated
-// transactions when it mines them.
+// Simulations on go-ethereum, real or recorded, and the real outcomes of the simulated transactions
+// when it mines them.
 
 import { Wallet } from "ethers";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";

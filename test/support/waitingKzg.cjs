@@ -1,10 +1,10 @@
-// In place of the KZG library: it answers nothing before a message comes on the channel `waitingKzg`, and then that all proofs hold.
+// Replaces the KZG library: it answers nothing until a message arrives on the channel `waitingKzg`. Then all proofs are valid.
 const { BroadcastChannel, receiveMessageOnPort } = require("node:worker_threads");
 
 const channel = new BroadcastChannel("waitingKzg");
 const idle = new Int32Array(new SharedArrayBuffer(4));
 let isReleased = false;
-// A message that comes before the first job is an event, and one that comes while it waits is not.
+// A message before the first job is an event. One that arrives while it waits is not.
 channel.onmessage = () => {
 	isReleased = true;
 };

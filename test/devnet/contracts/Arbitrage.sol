@@ -4,8 +4,8 @@ pragma solidity ^0.8.24;
 import {Pair} from "./Pair.sol";
 import {Token, WrappedEther} from "./Token.sol";
 
-/// A searcher's contract. It holds his WETH, buys with it in one pool, sells in another, and pays the bid to whoever
-/// builds the block; anything but a gain above the bid reverts, so that a bid that fails costs nothing.
+/// A searcher's contract. It holds the searcher's WETH, buys a token in one pool, sells it in another, and pays the bid
+/// to the block's builder. It reverts unless it gains more than the bid, so a failed bid costs nothing.
 contract Arbitrage {
     address public immutable owner;
     WrappedEther public immutable weth;
@@ -24,8 +24,8 @@ contract Arbitrage {
         _;
     }
 
-    /// WETH of the amount `amountIn` is turned into the token in `buyAt`, and back into WETH in `sellAt`. `bid` wei of
-    /// what that gains go to the block's coinbase, the rest stays here.
+    /// Swaps `amountIn` WETH to the token in `buyAt`, and back to WETH in `sellAt`. `bid` wei of the gain go to the
+    /// block's coinbase, the rest stays here.
     function backrun(Pair buyAt, Pair sellAt, uint256 amountIn, uint256 bid) external onlyOwner {
         Token token = buyAt.token();
         weth.approve(address(buyAt), amountIn);
@@ -34,7 +34,7 @@ contract Arbitrage {
         uint256 got = sellAt.swap(address(token), bought, 0);
         if (got < amountIn + bid) revert NotProfitable(got, amountIn + bid);
         weth.withdraw(bid);
-        // The coinbase of the block it lands in is not known before: it is never written into a bid, always asked.
+        // The block's coinbase is not known before, so no bid can contain it.
         (bool taken,) = block.coinbase.call{value: bid}("");
         if (!taken) revert BidNotTaken();
     }
@@ -43,6 +43,6 @@ contract Arbitrage {
         weth.transfer(owner, amount);
     }
 
-    /// WETH pays out the bid to here.
+    /// Receives the bid from the WETH contract.
     receive() external payable {}
 }

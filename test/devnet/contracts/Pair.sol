@@ -3,8 +3,8 @@ pragma solidity ^0.8.24;
 
 import {Token} from "./Token.sol";
 
-/// A constant-product pool of WETH and a token with a fee of 0.3 %, as small as it can be: what is added to it stays
-/// in it, there are no shares. For the dev chain only.
+/// A minimal constant-product pool of WETH and a token, with a fee of 0.3 %. It has no shares: added amounts stay.
+/// For the dev chain only.
 contract Pair {
     Token public immutable weth;
     Token public immutable token;
@@ -25,7 +25,7 @@ contract Pair {
         return (wethReserve, tokenReserve);
     }
 
-    /// Takes both amounts from the caller, who must have approved them, and keeps them for good.
+    /// Takes both amounts from the caller, who must have approved them. They can't be withdrawn.
     function add(uint256 wethAmount, uint256 tokenAmount) external {
         weth.transferFrom(msg.sender, address(this), wethAmount);
         token.transferFrom(msg.sender, address(this), tokenAmount);
@@ -33,7 +33,7 @@ contract Pair {
         tokenReserve += tokenAmount;
     }
 
-    /// Takes `amountIn` of `tokenIn`, which the caller must have approved, and gives him the other token for it.
+    /// Takes `amountIn` of `tokenIn`, which the caller must have approved, and pays the other token.
     function swap(address tokenIn, uint256 amountIn, uint256 atLeast) external returns (uint256 amountOut) {
         bool sellsWeth = tokenIn == address(weth);
         if (!sellsWeth && tokenIn != address(token)) revert NotOfThisPair(tokenIn);

@@ -33,7 +33,7 @@ describe("a self-transfer that was signed for another chain with the same nonce"
 		["while the relay is down", true],
 		["while the relay is healthy", false],
 	] as const) {
-		it(`ends nothing ${name}, whoever brings it; the one for this chain does`, async () => {
+		it(`ends nothing ${name}, from any client; the one for this chain does`, async () => {
 			const { sign, address } = await fixture.users.actor();
 			const tx = sign({ gasLimit: 21_000n });
 			assert.equal(await fixture.boost.result("eth_sendRawTransaction", [tx.raw], SOFT), tx.hash);

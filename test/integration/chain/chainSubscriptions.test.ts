@@ -131,7 +131,7 @@ it("a filter is known by its id from any address, over HTTP and websockets, unti
 	socket.terminate();
 });
 
-it("who has 64 filters gets no more, whoever uninstalled some", async () => {
+it("a client with 64 filters gets no more, even if another one uninstalls some", async () => {
 	const port = Number(new URL(system.client.url).port);
 	const [owner, other] = [
 		await RawConnection.open(port, "127.0.0.4"),

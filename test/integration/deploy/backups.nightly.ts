@@ -190,7 +190,7 @@ test("LMDB: the relay's store is backed up as it runs, wiped and restored, and w
 		await machine.submit(),
 	];
 	await machine.cancel(cancelled.hash);
-	// With a block what has become of them is written; the builder is to leave them pending.
+	// Their outcomes are written with a block, in which the builder must not include them.
 	let since = await system.lastRequest();
 	system.builder.reset();
 	await machine.blocks(1);

@@ -292,7 +292,7 @@ it("a cancel by another account is refused; of several the wallet's right one is
 		.getByText(`Not cancelled: only the account that sent it may cancel it, and you asked with ${asked}.`)
 		.waitFor();
 	const text = ((await opened.page.locator("body").textContent()) ?? "").toLowerCase();
-	assert.equal(text.includes(actor.address.slice(2)), false, "the page is shown to whoever has the link");
+	assert.equal(text.includes(actor.address.slice(2)), false, "anyone with the link sees the page");
 	await isSound(opened);
 	await opened.close();
 	await fixture.reaches(tx, "BROADCAST");

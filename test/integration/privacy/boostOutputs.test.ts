@@ -209,7 +209,7 @@ function call(place: string, method: string, params: readonly unknown[], path = 
 	return post(place, JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }), path);
 }
 
-/** Submits one, whatever becomes of it. */
+/** Submits one, and ignores the outcome. */
 async function submit(place: string, path = "/fast?referrer=someone"): Promise<Signed> {
 	const tx = (await fixture.users.actor()).sign({ data: CALLDATA });
 	sent.push(tx);

@@ -1,7 +1,7 @@
 // Chains of one account's nonces, with gaps and with links that came on different paths: to which
-// builders each link is sent, when and in which order; the cap on a chain; and what becomes of the
-// rest when a link is cancelled, expires, is replaced, fails or is overtaken: it waits, unsent and
-// without ageing, says why, and goes on when the gap closes.
+// builders each link is sent, when and in which order; the cap on a chain. When a link is
+// cancelled, expires, is replaced, fails or is overtaken, the rest waits, unsent and without
+// ageing, shows the reason, and continues when the gap closes.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

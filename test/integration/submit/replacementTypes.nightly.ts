@@ -16,7 +16,7 @@ import { until } from "../../support/until.ts";
 type Options = Omit<TxOptions, "by">;
 
 const UNDERPRICED = /^-32000 replacement transaction underpriced/;
-/** For whoever has waited for the proofs of blobs as long as is allowed. */
+/** The error of a submission that has waited too long for the proofs of blobs. */
 const TRY_AGAIN = -32603;
 const HELD = { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI, maxFeePerBlobGas: 10n * GWEI };
 const BUMPED = {

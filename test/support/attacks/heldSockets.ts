@@ -89,8 +89,7 @@ function holdSubscribed(params: AttackParams, subscription: () => readonly unkno
 }
 
 /**
- * An open websocket that is not read; what became of it if it was refused: "refused" or "HTTP/1.1
- * 503".
+ * An open websocket that is not read. If it was refused, the reason: "refused" or "HTTP/1.1 503".
  */
 async function openWebsocket(params: AttackParams): Promise<Socket | string> {
 	const socket = await openSocket(params);

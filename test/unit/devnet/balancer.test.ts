@@ -1,5 +1,5 @@
-// The balancer of `npm start` in front of real servers: who gets a connection, and what becomes of
-// one whose server goes.
+// The balancer of `npm start` in front of real servers: the server that gets a connection, and the
+// connections of a server that ends.
 
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";

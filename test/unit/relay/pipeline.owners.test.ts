@@ -198,7 +198,7 @@ const AFTER: readonly (readonly [readonly Brought[], holds: string])[] = [
 	],
 	[[{ by: "a", path: "maxbackruns" }, { by: "stranger" }], "maxbackruns always sender"],
 	[[{ by: "stranger", path: "nochecks" }, { by: "a" }], "nochecks never sender"],
-	// The first owner may still be stricter, whoever has come in between.
+	// The first owner may still be stricter, even if others have joined in between.
 	[[{ by: "a" }, { by: "a", path: "noreverts" }], "noreverts likely sender"],
 	[[{ by: "a" }, { by: "b" }, { by: "a", path: "fullprivacy" }], "fullprivacy never sender"],
 	[[{ by: "a" }, { by: "b" }, { by: "b", path: "fullprivacy" }], "fast never sender"],
@@ -313,7 +313,7 @@ scenario("while its simulation runs on the earlier path, nothing follows from th
 	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to b"]);
 });
 
-scenario("one that has expired keeps what its owners asked for, whoever brings it again", async (fixture) => {
+scenario("an expired one keeps its owners' requests when anyone submits it again", async (fixture) => {
 	await bring(fixture, { by: "a", path: "fullprivacy", refund: R });
 	await blocks(fixture, LIFE_BLOCKS);
 	assert.equal(fixture.stage(TX), "EXPIRED");

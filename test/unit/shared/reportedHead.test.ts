@@ -16,7 +16,7 @@ beforeEach(() => {
 	reported = new ReportedHead({ ownMs: OWN_MS, otherMs: OTHER_MS }, { clock });
 });
 
-test("a height rises with whoever says more, and stays while another says less", async () => {
+test("a height rises with the highest report, and does not fall with a lower one", async () => {
 	assert.equal(reported.number, null);
 	assert.deepEqual(
 		[reported.tell(7, "relay"), reported.tell(9, "fallback"), reported.tell(8, "relay")],

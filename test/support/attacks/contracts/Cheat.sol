@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// A backrun that pays what it is given where it takes the block for a simulation, and one wei (or nothing, since it
-/// reverts) where it takes it for the real one. How it tells them apart is said by whoever calls it.
+/// A backrun that pays its value if the block looks like a simulation, and one wei (or nothing, since it reverts) if it
+/// looks real. The caller chooses how it recognises the real one.
 contract Cheat {
     enum Tell {
-        // The coinbase is none of the addresses.
+        // In a simulation the coinbase is none of the addresses.
         Coinbase,
-        // The coinbase holds less than the first value, or more than the second.
+        // In a simulation the coinbase has less than the first value, or more than the second.
         CoinbaseBalance,
-        // The coinbase has no code.
+        // In a simulation the coinbase has no code.
         CoinbaseCode,
-        // The randomness is one of the values: what is published to simulations.
+        // In a simulation the randomness is one of the values, which are public.
         Randomness,
-        // The owner has not said that this is the block.
+        // The owner has named the real block in it.
         Owner,
-        // The same; and in the block there are more calls, with long inputs, than anybody wants to read.
+        // The same, and it makes too many calls with long inputs for anybody to read.
         OwnerUnseen,
-        // The same, and the randomness is even: another simulation may show something else.
+        // The same, or the randomness is odd: two simulations may differ.
         OwnerDrawn
     }
 
@@ -27,7 +27,7 @@ contract Cheat {
     error NotThisTime();
     error NotTaken();
 
-    /// Names the block that this is in.
+    /// Names this block.
     function name() external {
         named = block.number;
     }

@@ -95,7 +95,7 @@ function healthOf({ out, acceptsNonceGaps }: Pick<Fixture, "out" | "acceptsNonce
 	};
 }
 
-/** The rows of one sender, and what becomes of them. */
+/** The rows of one sender, and their outcomes. */
 class Played {
 	rows: Row[];
 	sends = 0;

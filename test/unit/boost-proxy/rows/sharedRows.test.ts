@@ -1,5 +1,5 @@
-// The rows of two boost instances on one database: which are in memory where, and what becomes of
-// changes that another instance was faster with.
+// The rows of two boost instances on one database: which instance has which rows in memory, and the
+// fate of changes when another instance was faster.
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";

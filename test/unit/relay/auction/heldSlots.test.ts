@@ -61,7 +61,7 @@ const CASES: Readonly<Record<string, readonly Step[]>> = {
 		[500, "a1 d1", "", "", "", 1_000],
 		[1_000, "a1 d1", "", "d1", "", null],
 	],
-	"a sender's next bid keeps its slot, whoever else wants one": [
+	"a sender's next bid keeps its slot against all others": [
 		[0, "a1 b1 c1", "", "a1 b1 c1", "", null],
 		[1_000, "d1 a2 c1", "", "a2 d1", "b1", null],
 	],

@@ -148,7 +148,7 @@ const CASES: readonly (readonly [
 		"b",
 	],
 	[
-		"a sender has one slot, whoever brings its backruns",
+		"a sender has one slot, even if several clients bring its backruns",
 		[
 			{ bid: "a", value: 9, sender: "s", client: "n1" },
 			{ bid: "b", value: 8, sender: "s", client: "n2" },

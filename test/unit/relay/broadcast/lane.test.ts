@@ -103,7 +103,7 @@ const TURNS: Readonly<Record<string, Row>> = {
 		pushed: ["r", "plain a1", "plain a2", "plain a3", "plain b1", "cancel c/1", "cancel c/2", "cancel d/1"],
 		sent: ["r", "cancel c/1", "cancel d/1", "cancel c/2", "plain a1", "plain b1", "plain a2", "plain a3"],
 	},
-	"a user's transaction and its cancel go before plain bundles, whoever sent them": {
+	"a user's transaction and its cancel go before everyone's plain bundles": {
 		pushed: ["plain a1", "plain a2", "plain b1", "plain b2", "b1", "cancel b2"],
 		sent: ["plain a1", "cancel b2", "b1", "plain b1", "plain a2", "plain b2"],
 	},

@@ -277,7 +277,7 @@ function head(header: string, rest: string): string {
 	return `HTTP/1.1 200 OK\r\n${header}\r\n\r\n${rest}`;
 }
 
-/** Closed behind the test, whatever became of it: a server that is left would keep the process. */
+/** Closed after the test, even a failed one: an open server would keep the process alive. */
 async function upstreamOf(t: TestContext, script?: RawScript): Promise<RawUpstream> {
 	const upstream = await RawUpstream.start(script);
 	t.after(() => upstream.close());
