@@ -9,7 +9,7 @@ import { fstatSync, readSync } from "node:fs";
 // its header.
 const PAGE = { number: 0, commit: 8, flags: 18, lower: 20, bytes: 24 } as const;
 const META = { pageSize: 48, freeRoot: 88, mainRoot: 136, commit: 152, bytes: 160 } as const;
-const NODE = { low: 0, high: 2, flags: 4, keySize: 6, key: 8 } as const;
+const NODE = { low: 0, high: 2, size: 0, flags: 4, keySize: 6, key: 8 } as const;
 const VALUE = { first: 0, count: 16 } as const;
 /** Kinds of pages, and the flag of a node whose value has pages of its own. */
 const [BRANCH, LEAF, HAS_PAGES] = [1, 2, 1];
@@ -17,53 +17,102 @@ const [BRANCH, LEAF, HAS_PAGES] = [1, 2, 1];
  * Pages of a value after its first one have no header, so their bytes may look like a commit. Only
  * commits less than this far ahead count.
  */
-const SOON = 2n ** 32n;
+const SOON = 2 ** 32;
+/** Page number of a tree without entries, as {@link numberAt} reads it. */
+const NONE = 2 ** 64;
 
 /**
  * Whether every page that the latest commit in `file` (open for reading) leads to was written by
- * that commit or an earlier one.
+ * that commit or an earlier one. False if a page can't be read or followed.
  */
 export function isOfOneCommit(file: number): boolean {
-	const read = (offset: number, length: number): Buffer => {
-		const bytes = Buffer.alloc(length);
-		readSync(file, bytes, 0, length, offset);
-		return bytes;
-	};
-	const first = read(0, META.bytes);
-	const pageSize = first.readUInt32LE(META.pageSize);
-	const second = read(pageSize, META.bytes);
-	const [one, other] = [first, second].map((meta) => meta.readBigUInt64LE(META.commit)) as [bigint, bigint];
-	const [meta, commit] = one > other ? [first, one] : [second, other];
-	const pages = fstatSync(file).size / pageSize;
-	const isLater = (number: bigint, offset: number): boolean => {
-		const header = read(offset, PAGE.bytes);
-		const written = header.readBigUInt64LE(PAGE.commit);
-		return header.readBigUInt64LE(PAGE.number) === number && written > commit && written < commit + SOON;
-	};
-	/** Page number of a tree without entries. */
-	const NONE = 2n ** 64n - 1n;
-	const open = [META.freeRoot, META.mainRoot].map((offset) => meta.readBigUInt64LE(offset));
-	for (let number = open.pop(); number !== undefined; number = open.pop()) {
-		if (number === NONE) continue;
-		if (number >= pages) return false;
-		const page = read(Number(number) * pageSize, pageSize);
-		if (page.readBigUInt64LE(PAGE.number) !== number || page.readBigUInt64LE(PAGE.commit) > commit)
-			return false;
-		const flags = page.readUInt16LE(PAGE.flags);
-		if ((flags & (BRANCH | LEAF)) === 0) continue;
-		for (let at = 0; at < page.readUInt16LE(PAGE.lower); at += 2) {
-			const node = page.subarray(PAGE.bytes + page.readUInt16LE(PAGE.bytes + at));
-			const [low, high] = [node.readUInt16LE(NODE.low), node.readUInt16LE(NODE.high)];
-			const nodeFlags = node.readUInt16LE(NODE.flags);
-			if ((flags & BRANCH) !== 0) open.push(BigInt(low + high * 2 ** 16 + nodeFlags * 2 ** 32));
-			else if ((nodeFlags & HAS_PAGES) !== 0) {
-				const value = node.subarray(NODE.key + node.readUInt16LE(NODE.keySize));
-				const start = value.readBigUInt64LE(VALUE.first);
-				open.push(start);
-				for (let i = value.readBigUInt64LE(VALUE.count) - 1n; i > 0n; i -= 1n)
-					if (isLater(start + i, Number(start + i) * pageSize)) return false;
+	try {
+		return new Pages(file).areOfOneCommit();
+	} catch {
+		// A damaged page leads anywhere.
+		return false;
+	}
+}
+
+/** The pages of a file. */
+class Pages {
+	readonly #file: number;
+	readonly #pageSize: number;
+	readonly #count: number;
+	/** The latest commit, and the root pages of its trees. */
+	readonly #commit: number;
+	readonly #roots: readonly number[];
+	/** Reused for all pages and headers: a file may have 100,000. */
+	readonly #page: Buffer;
+	readonly #header = Buffer.alloc(PAGE.bytes);
+
+	constructor(file: number) {
+		this.#file = file;
+		const first = this.#read(Buffer.alloc(META.bytes), 0);
+		this.#pageSize = first.readUInt32LE(META.pageSize);
+		const second = this.#read(Buffer.alloc(META.bytes), this.#pageSize);
+		const isFirst = numberAt(first, META.commit) > numberAt(second, META.commit);
+		const meta = isFirst ? first : second;
+		this.#commit = numberAt(meta, META.commit);
+		this.#roots = [META.freeRoot, META.mainRoot].map((offset) => numberAt(meta, offset));
+		this.#count = fstatSync(file).size / this.#pageSize;
+		this.#page = Buffer.alloc(this.#pageSize);
+	}
+
+	areOfOneCommit(): boolean {
+		const open = this.#roots.filter((number) => number !== NONE);
+		/** Each page belongs to one place, so a whole file has no more. */
+		let visited = 0;
+		for (let number = open.pop(); number !== undefined; number = open.pop()) {
+			visited += 1;
+			if (number >= this.#count || visited > this.#count) return false;
+			const page = this.#read(this.#page, number * this.#pageSize);
+			if (numberAt(page, PAGE.number) !== number || numberAt(page, PAGE.commit) > this.#commit) return false;
+			const flags = page.readUInt16LE(PAGE.flags);
+			if ((flags & (BRANCH | LEAF)) === 0) continue;
+			for (let at = 0; at < page.readUInt16LE(PAGE.lower); at += 2) {
+				const node = PAGE.bytes + page.readUInt16LE(PAGE.bytes + at);
+				const nodeFlags = page.readUInt16LE(node + NODE.flags);
+				if ((flags & BRANCH) !== 0) {
+					const [low, high] = [page.readUInt16LE(node + NODE.low), page.readUInt16LE(node + NODE.high)];
+					open.push(low + high * 2 ** 16 + nodeFlags * 2 ** 32);
+					continue;
+				}
+				const size = page.readUInt32LE(node + NODE.size);
+				const value = node + NODE.key + page.readUInt16LE(node + NODE.keySize);
+				if ((nodeFlags & HAS_PAGES) === 0) {
+					if (value + size > this.#pageSize) return false;
+				} else {
+					const start = numberAt(page, value + VALUE.first);
+					const count = numberAt(page, value + VALUE.count);
+					const end = start + count;
+					visited += count - 1;
+					if (PAGE.bytes + size > count * this.#pageSize) return false;
+					if (end > this.#count || visited > this.#count) return false;
+					open.push(start);
+					for (let number = start + 1; number < end; number += 1) if (this.#isLater(number)) return false;
+				}
 			}
 		}
+		return true;
 	}
-	return true;
+
+	/** Whether a page has the header of a later commit. */
+	#isLater(number: number): boolean {
+		const header = this.#read(this.#header, number * this.#pageSize);
+		const written = numberAt(header, PAGE.commit);
+		const isPage = numberAt(header, PAGE.number) === number;
+		return isPage && written > this.#commit && written < this.#commit + SOON;
+	}
+
+	/** Fills `bytes` from the file; with zeros behind its end. */
+	#read(bytes: Buffer, offset: number): Buffer {
+		const length = readSync(this.#file, bytes, 0, bytes.length, offset);
+		return length < bytes.length ? bytes.fill(0, length) : bytes;
+	}
+}
+
+/** A number of eight bytes. Real ones are below 2^53; others come out rounded. */
+function numberAt(bytes: Buffer, offset: number): number {
+	return bytes.readUInt32LE(offset) + bytes.readUInt32LE(offset + 4) * 2 ** 32;
 }

@@ -83,7 +83,7 @@ async function opened(folder: string): Promise<number | null> {
 		assert.ok(thrown instanceof DamagedStoreError, String(thrown));
 		assert.match(
 			thrown.message,
-			/^DATA_DIR\/relay\/data\.mdb is damaged: (\d+ of (\d+|its) entries can be read|some pages are not of its last commit, as in a copy made during a write): expected a backup in its place, or npm run relay -- --salvage, which keeps what can be read$/,
+			/^DATA_DIR\/relay\/data\.mdb is damaged: (\d+ of (\d+|its) entries can be read|some pages are missing, or not of its last commit, as in a copy made during a write): expected a backup in its place, or npm run relay -- --salvage, which keeps what can be read$/,
 		);
 		return null;
 	}
