@@ -43,7 +43,7 @@ const PURGE_BATCH = 200;
  * One in this many loaded submissions is hashed and its sender recovered, to check the stored
  * values.
  */
-const SAMPLE_EVERY = 64;
+const SAMPLE_EVERY = 256;
 
 /** The error when a read or write of the store fails. */
 function storeUnavailable(): RpcError {
