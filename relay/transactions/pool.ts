@@ -24,6 +24,16 @@ export interface PoolEntry {
 	 * again.
 	 */
 	readonly given: Given | null;
+	/**
+	 * Whether it can't be in the next block, by what was last computed for its sender: it comes after
+	 * a gap or a too low fee. Its bytes are then counted as such, too.
+	 */
+	readonly isNonExecutable: boolean;
+}
+
+/** An entry that is not in the pool yet. */
+export function newEntry(transaction: PrivateTransaction, durable: boolean): PoolEntry {
+	return { transaction, gas: Number(transaction.tx.gasLimit), durable, given: null, isNonExecutable: false };
 }
 
 /**
@@ -40,6 +50,7 @@ interface OwnEntry extends PoolEntry {
 	gas: number;
 	durable: boolean;
 	given: Given | null;
+	isNonExecutable: boolean;
 }
 
 const NOBODY: readonly string[] = [];
@@ -110,14 +121,9 @@ export type PoolReader = Pick<
 export class Pool {
 	readonly #byHash = new Map<string, PoolEntry>();
 	readonly #bySender = new Map<string, Sender>();
-	/** Bytes by client: of all transactions, and of parked ones. */
+	/** Bytes by client: of all transactions, and of those that can't be in the next block. */
 	readonly #bytes: Shares;
 	readonly #nonExecutableBytes: Shares;
-	/**
-	 * Transactions from a sender's first gap or too low fee on, as last computed for the sender.
-	 * They can't be in the next block.
-	 */
-	readonly #nonExecutable = new Set<PoolEntry>();
 	/** The last object that {@link give} created. */
 	#lastGiven: Given = { block: 0, builders: NOBODY };
 	#next: NextBlock | null = null;
@@ -184,7 +190,7 @@ export class Pool {
 			return rejectedFor("UNDERPRICED", PAYS_TOO_LITTLE);
 		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
 			return rejectedFor("SENDER_FULL", SENDER_IS_FULL, "sender");
-		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, given: null };
+		const entry = newEntry(transaction, false);
 		// Free the old entry's bytes for the check. They are counted again if the new one is
 		// rejected.
 		if (old !== undefined) this.#release(old);
@@ -279,8 +285,8 @@ export class Pool {
 		const sender = this.#bySender.get(transaction.tx.from);
 		if (sender === undefined || !this.holds(entry)) return;
 		const isSame = transaction.tx === entry.transaction.tx && isSentAlike(transaction, entry.transaction);
-		const changed: PoolEntry = { ...entry, transaction, given: isSame ? entry.given : null };
 		this.#release(entry);
+		const changed: PoolEntry = { ...entry, transaction, given: isSame ? entry.given : null };
 		sender.entries[sender.entries.indexOf(entry)] = changed;
 		this.#byHash.set(transaction.tx.hash, changed);
 		this.#count(changed);
@@ -445,15 +451,11 @@ export class Pool {
 		const firstNonExecutable = this.#firstNonExecutable(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
 			const isNonExecutable = entry.transaction.tx.nonce >= firstNonExecutable;
-			if (isNonExecutable === this.#nonExecutable.has(entry)) continue;
+			if (isNonExecutable === entry.isNonExecutable) continue;
 			const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
-			if (isNonExecutable) {
-				this.#nonExecutable.add(entry);
-				this.#nonExecutableBytes.takeAnyway(client, bytes);
-			} else {
-				this.#nonExecutable.delete(entry);
-				this.#nonExecutableBytes.release(client, bytes);
-			}
+			(entry as OwnEntry).isNonExecutable = isNonExecutable;
+			if (isNonExecutable) this.#nonExecutableBytes.takeAnyway(client, bytes);
+			else this.#nonExecutableBytes.release(client, bytes);
 		}
 		return firstNonExecutable > sender.nonce;
 	}
@@ -467,7 +469,8 @@ export class Pool {
 	#release(entry: PoolEntry): void {
 		const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
 		this.#bytes.release(client, bytes);
-		if (this.#nonExecutable.delete(entry)) this.#nonExecutableBytes.release(client, bytes);
+		if (entry.isNonExecutable) this.#nonExecutableBytes.release(client, bytes);
+		(entry as OwnEntry).isNonExecutable = false;
 	}
 }
 

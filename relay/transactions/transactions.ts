@@ -27,7 +27,7 @@ import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
 import { TransactionPacker } from "./packedTransaction.ts";
 import { isHeldFor, lastOf, type Of, sightingOf } from "./pastEvents.ts";
-import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
+import { newEntry, Pool, type PoolEntry, type PoolReader } from "./pool.ts";
 import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
 import { RefundTable } from "./refundTable.ts";
@@ -480,7 +480,7 @@ export class Transactions {
 		const { broadcaster } = this.#dependencies;
 		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
 		broadcaster.restore(record.hash, holders);
-		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, given: null };
+		return newEntry(transaction, true);
 	}
 
 	/** It can't return to the pool: another transaction replaces it. */

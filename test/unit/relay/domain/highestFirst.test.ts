@@ -16,7 +16,7 @@ const NEXT = { baseFee: BigInt(10 * GWEI), blobBaseFee: 1n };
 const entry = ({ gas = 21_000, ...tx }: TxOptions & { gas?: number }): PoolEntry => ({
 	transaction: privateTransaction({ maxFeePerGas: 100 * GWEI, maxPriorityFeePerGas: GWEI, ...tx }),
 	gas,
-	...{ durable: true, given: null },
+	...{ durable: true, given: null, isNonExecutable: false },
 });
 const tip = (gwei: number) => ({ maxPriorityFeePerGas: gwei * GWEI });
 
