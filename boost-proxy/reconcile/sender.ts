@@ -232,7 +232,10 @@ export class Sender {
 		const time = this.#situation.time();
 		this.#dependencies.rows.change(row.hash, (one) => {
 			if (isLive(one)) return one;
-			return isOver ? setCancelPending(one, to, false) : delayRetry(one, to, time);
+			if (!isOver) return delayRetry(one, to, time);
+			// Another boost instance may have sent it there since.
+			const isAgain = kind === "cancel" && one.at[to].attempts !== row.at[to].attempts;
+			return isAgain ? one : setCancelPending(one, to, false);
 		});
 	}
 
