@@ -2,6 +2,10 @@
 // parts of that work are measured alone in the same run. CPU time counts: what one core could do,
 // whatever else the machine does.
 
+import { systemClock } from "../../shared/clock.ts";
+import type { SharedStore } from "../../shared/kv/port.ts";
+import { openPostgres } from "../../shared/kv/postgres/postgres.ts";
+import { silentLogger } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { startPostgres } from "../support/postgresServer.ts";
 import { MeasuredProcess } from "./childProcess.ts";
@@ -26,6 +30,8 @@ const PER_SENDER = 9;
 const PENDING_SENDERS = 850;
 const PENDING_PER_SENDER = 59;
 
+/** The two rows of a submission of 200 bytes. */
+const [SUBMISSION_BYTES, RECORD_BYTES] = [400, 280];
 /** Senders in the comparison of the stores. */
 const ENGINE_SENDERS = 1_500;
 /** The first one of each is not counted: the code is cold then, and the accounts are not known. */
@@ -129,8 +135,28 @@ function percent(share: number): string {
 }
 
 /**
- * Durable submissions on PostgreSQL beside LMDB: the same transactions go to a relay on each, in
- * turns, so that both have the same machine. PostgreSQL is a real one on loopback, with its commits
+ * Writes what a relay stores of as many submissions, with as many at a time. Returns the number a
+ * second.
+ */
+async function writeRows(store: SharedStore, round: number): Promise<number> {
+	let next = 0;
+	const write = async (): Promise<void> => {
+		for (let i = next++; i < ENGINE_SENDERS; i = next++) {
+			const key = `${round}/${String(i).padStart(80, "0")}`;
+			await store.write([
+				{ key: `t/${key}`, value: Buffer.alloc(SUBMISSION_BYTES, i) },
+				{ key: `r/${key}`, value: Buffer.alloc(RECORD_BYTES, i) },
+			]);
+		}
+	};
+	const begun = performance.now();
+	await Promise.all(Array.from({ length: CONNECTIONS }, write));
+	return (1_000 * ENGINE_SENDERS) / (performance.now() - begun);
+}
+
+/**
+ * Durable submissions on PostgreSQL beside LMDB, and beside bare group commits of the same rows: in
+ * turns, so that all have the same machine. PostgreSQL is a real one on loopback, with its commits
  * on disk. It takes about half a minute.
  */
 export async function benchEngines(): Promise<readonly Figure[]> {
@@ -138,7 +164,12 @@ export async function benchEngines(): Promise<readonly Figure[]> {
 	const sink = await startSink();
 	const postgres = await startPostgres();
 	try {
-		const url = await postgres.newDatabase();
+		const [url, bareUrl] = [await postgres.newDatabase(), await postgres.newDatabase()];
+		const bare = await openPostgres(
+			{ url: bareUrl, verify: false, store: "relay" },
+			{ clock: systemClock, log: silentLogger },
+		);
+		const bareRates: number[] = [];
 		const relays = [
 			await startRelay(chain, sink.url),
 			await startRelay(chain, sink.url, { DATABASE_URL: url }),
@@ -155,8 +186,10 @@ export async function benchEngines(): Promise<readonly Figure[]> {
 				rates.push(count / seconds);
 				micros.push((relay.process.cpuMicros() - before) / count);
 			}
+			bareRates.push(await writeRows(bare, round));
 		}
 		for (const { relay } of engines) await relay.stop();
+		await bare.close();
 		const [lmdb = 0, postgresql = 0] = engines.map(({ rates }) => median(rates));
 		const [lmdbMicros = 0, postgresMicros = 0] = engines.map(({ micros }) => median(micros));
 		return [
@@ -165,6 +198,10 @@ export async function benchEngines(): Promise<readonly Figure[]> {
 			{
 				name: "  share of LMDB's (goal: 50 % at least)",
 				value: `${((100 * postgresql) / lmdb).toFixed(0)} %`,
+			},
+			{
+				name: "  share of bare group commits of the same rows (goal: 75 %)",
+				value: percent(postgresql / median(bareRates)),
 			},
 			{
 				name: "  a submission's CPU time in the relay, times LMDB's",
