@@ -5,6 +5,7 @@ import { ABSENT, type DeliveryState, isUnanswered, mayArrive, type Presence } fr
 import { UPSTREAMS, type UpstreamName } from "./request.ts";
 import {
 	changeState,
+	isAttemptedSince,
 	isEndedByUser,
 	isHolder,
 	isLive,
@@ -105,8 +106,8 @@ export function mayStillCome(
 	if (to === "relay" && isCancelled) return false;
 	const hadIt = isCancelled && !isSoft;
 	// An attempt that has an answer now may have come after the cancel.
-	const isSince = ({ hash, at }: Row): boolean =>
-		rows.some((one) => one.hash === hash && one.at[to].attempts !== at[to].attempts);
+	const isSince = (was: Row): boolean =>
+		rows.some((one) => one.hash === was.hash && isAttemptedSince(one, was, to));
 	return (
 		asked.some(isSince) ||
 		[...rows, ...asked].some(({ at }) => mayArrive(at[to], now) && !(hadIt && at[to].presence === "given"))

@@ -249,9 +249,26 @@ export function isHolder({ presence }: DeliveryState): boolean {
 	return presence === "has" || presence === "given" || presence === "unanswered" || presence === "lost";
 }
 
+/** The holders besides `by`. */
+export function otherHolders(row: Row, by: UpstreamName): readonly UpstreamName[] {
+	return holdersOf(row).filter((name) => name !== by);
+}
+
+/** Whether an attempt to bring it to `by` has begun since it was as `asked`, by any instance. */
+export function isAttemptedSince(row: Row, asked: Row, by: UpstreamName): boolean {
+	return row.at[by].attempts !== asked.at[by].attempts;
+}
+
 /** The upstreams that have, may have or had it. */
 export function holdersOf({ at }: Pick<Row, "at">): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => isHolder(at[by]));
+}
+
+/** The holders that have become one, or were sent it again, since it was as `asked`; null: all. */
+export function holdersSince(row: Row, asked: Row | null): readonly UpstreamName[] {
+	return holdersOf(row).filter(
+		(by) => asked === null || !isHolder(asked.at[by]) || isAttemptedSince(row, asked, by),
+	);
 }
 
 /** The upstreams that must still receive a cancel of it. */

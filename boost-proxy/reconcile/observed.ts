@@ -7,7 +7,7 @@ import type { Logger } from "../../shared/log.ts";
 import { markLost, markNotHeld } from "../domain/deliveries.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
-import { type Ending, holdersOf, isHolder, type Notes, type Row } from "../domain/row.ts";
+import { type Ending, isHolder, type Notes, otherHolders, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 
 /** The dependencies of every observer. */
@@ -59,8 +59,7 @@ export function currentRow({ rows }: ObserverContext, asked: Row): Row | null {
 
 /** Its user ended it at `by`, so it must be cancelled at the other upstreams that have it. */
 export function endByUser({ rows }: ObserverContext, row: Row, ending: Ending, by: UpstreamName): void {
-	const others = holdersOf(row).filter((name) => name !== by);
-	rows.end(row, ending, others);
+	rows.end(row, ending, otherHolders(row, by));
 }
 
 /** Whether one more "no record" answer of `by` would suffice for a loss. */

@@ -43,7 +43,14 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { isHolder, isLive, type Row, setCancelPending, setReplacementPending } from "../domain/row.ts";
+import {
+	isAttemptedSince,
+	isHolder,
+	isLive,
+	type Row,
+	setCancelPending,
+	setReplacementPending,
+} from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import type { CancelAsk, CancelOutcome, SubmitAsk, Tried } from "./asks.ts";
 import { type Cancel, type CancelNow, countsAsThere, type Send, type Submit } from "./plan.ts";
@@ -234,7 +241,7 @@ export class Sender {
 			if (isLive(one)) return one;
 			if (!isOver) return delayRetry(one, to, time);
 			// Another boost instance may have sent it there since.
-			const isAgain = kind === "cancel" && one.at[to].attempts !== row.at[to].attempts;
+			const isAgain = kind === "cancel" && isAttemptedSince(one, row, to);
 			return isAgain ? one : setCancelPending(one, to, false);
 		});
 	}

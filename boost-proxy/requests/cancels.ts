@@ -21,11 +21,11 @@ import { onBehalfOf, ownAddress, type RequestState, relayStages, stagesCall } fr
 import {
 	beginRequest,
 	endRequest,
-	holdersOf,
 	isAnyCancelOpen,
 	isCancelOpen,
 	isHolder,
 	isLive,
+	otherHolders,
 	type Row,
 	setCancelPending,
 	shownFields,
@@ -160,8 +160,7 @@ export class Cancels {
 			if (stage === undefined) throw unavailable(MAY_HAVE_REPLACED);
 			const now = rows.live(hash);
 			if (now === null || stage !== "REPLACED") continue;
-			const others = holdersOf(now).filter((name) => name !== "relay");
-			rows.end(now, "replaced", others);
+			rows.end(now, "replaced", otherHolders(now, "relay"));
 			if (!(await rows.written(hash))) throw unavailable(UNWRITTEN);
 		}
 	}

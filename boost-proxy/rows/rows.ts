@@ -10,8 +10,8 @@ import {
 	type Ending,
 	endRow,
 	holdersOf,
+	holdersSince,
 	isEndedByUser,
-	isHolder,
 	isLifeOver,
 	isLive,
 	type NewRow,
@@ -384,9 +384,7 @@ export class Rows {
 		this.#apply(one.hash, (row) => {
 			// Another boost instance may have sent it elsewhere meanwhile.
 			const isByUser = isEndedByUser({ desired: ending });
-			const isAsked = (by: UpstreamName) =>
-				before !== null && isHolder(before.at[by]) && before.at[by].attempts === row?.at[by].attempts;
-			const more = row === null || !isByUser ? [] : holdersOf(row).filter((by) => !isAsked(by));
+			const more = row === null || !isByUser ? [] : holdersSince(row, before);
 			return endRow(row ?? { ...one, id }, ending, endedAt, [...cancelAt, ...more]);
 		});
 	}
