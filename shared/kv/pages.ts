@@ -9,7 +9,7 @@ import { fstatSync, readSync } from "node:fs";
 // its header.
 const PAGE = { number: 0, commit: 8, flags: 18, lower: 20, bytes: 24 } as const;
 const META = { pageSize: 48, freeRoot: 88, mainRoot: 136, commit: 152, bytes: 160 } as const;
-const NODE = { low: 0, high: 2, size: 0, flags: 4, keySize: 6, key: 8 } as const;
+const NODE = { low: 0, flags: 4, keySize: 6, key: 8 } as const;
 const VALUE = { first: 0, count: 16 } as const;
 /** Kinds of pages, and the flag of a node whose value has pages of its own. */
 const [BRANCH, LEAF, HAS_PAGES] = [1, 2, 1];
@@ -73,25 +73,24 @@ class Pages {
 			for (let at = 0; at < page.readUInt16LE(PAGE.lower); at += 2) {
 				const node = PAGE.bytes + page.readUInt16LE(PAGE.bytes + at);
 				const nodeFlags = page.readUInt16LE(node + NODE.flags);
+				// In a branch the start of a page number, in a leaf the size of a value.
+				const low = page.readUInt32LE(node + NODE.low);
 				if ((flags & BRANCH) !== 0) {
-					const [low, high] = [page.readUInt16LE(node + NODE.low), page.readUInt16LE(node + NODE.high)];
-					open.push(low + high * 2 ** 16 + nodeFlags * 2 ** 32);
+					open.push(low + nodeFlags * 2 ** 32);
 					continue;
 				}
-				const size = page.readUInt32LE(node + NODE.size);
 				const value = node + NODE.key + page.readUInt16LE(node + NODE.keySize);
 				if ((nodeFlags & HAS_PAGES) === 0) {
-					if (value + size > this.#pageSize) return false;
-				} else {
-					const start = numberAt(page, value + VALUE.first);
-					const count = numberAt(page, value + VALUE.count);
-					const end = start + count;
-					visited += count - 1;
-					if (PAGE.bytes + size > count * this.#pageSize) return false;
-					if (end > this.#count || visited > this.#count) return false;
-					open.push(start);
-					for (let number = start + 1; number < end; number += 1) if (this.#isLater(number)) return false;
+					if (value + low > this.#pageSize) return false;
+					continue;
 				}
+				const start = numberAt(page, value + VALUE.first);
+				const count = numberAt(page, value + VALUE.count);
+				visited += count - 1;
+				if (PAGE.bytes + low > count * this.#pageSize) return false;
+				if (start + count > this.#count || visited > this.#count) return false;
+				open.push(start);
+				for (let i = 1; i < count; i += 1) if (this.#isLater(start + i)) return false;
 			}
 		}
 		return true;
