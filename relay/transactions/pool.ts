@@ -285,8 +285,11 @@ export class Pool {
 		const sender = this.#bySender.get(transaction.tx.from);
 		if (sender === undefined || !this.holds(entry)) return;
 		const isSame = transaction.tx === entry.transaction.tx && isSentAlike(transaction, entry.transaction);
+		const changed: PoolEntry = {
+			...newEntry(transaction, entry.durable),
+			...{ gas: entry.gas, given: isSame ? entry.given : null },
+		};
 		this.#release(entry);
-		const changed: PoolEntry = { ...entry, transaction, given: isSame ? entry.given : null };
 		sender.entries[sender.entries.indexOf(entry)] = changed;
 		this.#byHash.set(transaction.tx.hash, changed);
 		this.#count(changed);
